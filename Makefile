@@ -1,0 +1,48 @@
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast check bench random-test cluster-test lock clean
+
+PYTHON := .venv/bin/python
+PYTEST := $(PYTHON) -m pytest
+# The Java that set-up found. Read when a recipe runs, because set-up may run in the same call.
+export JAVA_HOME = $(shell cat .venv/java-home 2>/dev/null)
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: ## make .venv with the locked packages, and find or install Java
+	@scripts/setup
+
+demo: setup ## run twenty queries over synthetic smart meters, then compare with plain Spark
+	@.venv/bin/evenflow demo
+
+test: check ## check, then all tests
+	EVENFLOW_HOSTILE=50000 $(PYTEST)
+
+test-fast: setup ## the tests that need no JVM
+	$(PYTEST) -m "not spark"
+
+check: setup ## lint, types, import contracts
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+bench: setup ## sharing against plain Spark, all cases
+	.venv/bin/evenflow bench sharing
+
+random-test: setup ## 300 random sets of queries against plain Spark
+	EVENFLOW_RANDOM_SETS=300 $(PYTEST) tests/spark/test_random.py
+
+cluster-test: setup ## the run tests on two executors in JVMs of their own
+	EVENFLOW_MASTER='local-cluster[2,1,1024]' $(PYTEST) -m spark tests/spark
+
+lock: setup ## write requirements.txt anew from pyproject.toml
+	$(PYTHON) -m pip install --quiet 'uv>=0.5'
+	.venv/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+		--generate-hashes --no-header --no-annotate --no-emit-index-url --upgrade --quiet \
+		--output-file requirements.txt
+
+clean: ## remove what set-up, tests and runs made
+	rm -rf .venv .evenflow .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf build dist src/evenflow.egg-info .coverage htmlcov spark-warehouse
+	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Names, durations and seeded randomness. Standard library only."""

@@ -1,0 +1,218 @@
+"""Sharing: N queries as plain Spark StreamingQueries against the same N in one flow.
+
+Both sides read the same generated files, one file per batch, and write every query to a parquet
+sink of its own; the answers are compared from disk. Plain Spark is measured twice, all queries at
+once and one after another, and its better figure counts. Every case has a JVM of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenflow.bench.workload import WORKLOADS
+from evenflow.errors import RunError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from evenflow.model.flow import FlowSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is run: batches that warm up, batches that are measured, rows in each."""
+
+    warm: int
+    measured: int
+    rows: int
+    plain: bool = True
+
+
+FULL = Size(warm=4, measured=5, rows=1_000_000)
+QUICK = Size(warm=4, measured=4, rows=500_000)
+
+
+def run(*, quick: bool, on_step: Callable[[str], None]) -> dict[str, Any]:
+    """Run all cases and return the report."""
+    cases: list[dict[str, Any]] = []
+    for workload, queries, flag, size in _plan(quick=quick):
+        label = f"{workload}, {queries} queries" + ("" if flag else ", without the JVM flag")
+        on_step(f"sharing: {label}")
+        case = _in_own_process(workload, queries, flag, size)
+        on_step(f"sharing: {label}: {_summary(case)}")
+        cases.append(case)
+    return {"bench": "sharing", "cases": cases}
+
+
+def _plan(*, quick: bool) -> list[tuple[str, int, bool, Size]]:
+    if quick:
+        names, counts, size = ("distinct-keys", "metering-mix"), (1, 50), QUICK
+        return [(w, n, True, size) for w in names for n in counts]
+    planned = [(w, n, flag, FULL) for flag in (True, False) for w in WORKLOADS for n in (1, 10, 50)]
+    alone = replace(FULL, plain=False)
+    return planned + [(w, 200, flag, alone) for flag in (True, False) for w in WORKLOADS]
+
+
+def _summary(case: dict[str, Any]) -> str:
+    shared = f"{case['shared_rows_per_second']:,.0f} rows/s shared"
+    if case["ratio"] is None:
+        millions = case["shared_rows_per_second"] * case["queries"] / 1e6
+        return f"{shared}, {millions:,.1f} million query-rows/s"
+    return f"{shared}, {case['plain_rows_per_second']:,.0f} plain, ratio {case['ratio']:.1f}"
+
+
+def _in_own_process(workload: str, queries: int, flag: bool, size: Size) -> dict[str, Any]:
+    """Run one case in a fresh process, so that no case warms up another."""
+    task = json.dumps({"workload": workload, "queries": queries, "flag": flag, **asdict(size)})
+    done = subprocess.run(
+        [sys.executable, "-m", "evenflow.bench.sharing", task],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "EVENFLOW_DRIVER_MEMORY": "6g"},
+    )
+    lines = [x for x in done.stdout.splitlines() if x.startswith("{")]
+    if done.returncode != 0 or not lines:
+        tail = "\n".join(done.stderr.splitlines()[-5:])
+        raise RunError(f"{workload} with {queries} queries failed: {tail}")
+    return dict(json.loads(lines[-1]))
+
+
+def measure(task: dict[str, Any]) -> dict[str, Any]:
+    """Run one case in this process."""
+    from evenflow.spark.session import make_session
+
+    workload = WORKLOADS[task["workload"]]
+    size = Size(task["warm"], task["measured"], task["rows"], task["plain"])
+    session = make_session("bench sharing", compile_large_methods=task["flag"])
+    folder = Path(tempfile.mkdtemp(prefix="evenflow-bench-"))
+    try:
+        workload.write(session, folder / "data", size.warm + size.measured, size.rows)
+        spec = workload.spec(folder / "data", task["queries"])
+        shared = _shared(session, spec, folder / "shared", size)
+        plain = _plain(session, spec, folder / "plain", size) if size.plain else None
+        equal = _equal(spec, folder) if size.plain else None
+        return {
+            "case": workload.name,
+            "queries": task["queries"],
+            "flag": task["flag"],
+            "plain_rows_per_second": None if plain is None else round(plain),
+            "shared_rows_per_second": round(shared),
+            "ratio": None if plain is None else round(shared / plain, 2),
+            "equal": equal,
+        }
+    finally:
+        session.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _shared(session: SparkSession, spec: FlowSpec, folder: Path, size: Size) -> float:
+    from evenflow.model.query import Sink
+    from evenflow.spark.run import Run
+
+    queries = tuple(
+        replace(q, sinks=(Sink("parquet", path=str(folder / "out" / q.name)),))
+        for q in spec.queries
+    )
+    run_ = Run(replace(spec, queries=queries), session, folder / "state")
+    run_.start(available_now=True)
+    run_.wait()
+    durations = [_durations(each.recent_progress(), size) for each in run_.runs]
+    run_.stop()
+    # Units run side by side and each sees every row: the slowest decides.
+    return size.rows / max(statistics.median(d) for d in durations)
+
+
+def _durations(progress: list[Any], size: Size) -> list[float]:
+    """Return the seconds of the measured batches: those of full size after the warm-up."""
+    full = [p for p in progress if p["numInputRows"] >= size.rows]
+    return [p["durationMs"]["triggerExecution"] / 1000 for p in full[size.warm :]]
+
+
+def _plain(session: SparkSession, spec: FlowSpec, folder: Path, size: Size) -> float:
+    """Return plain Spark's rows per second, the better of its two ways."""
+    together = _plain_together(session, spec, folder, size)
+    if len(spec.queries) == 1:
+        return together
+    in_turn = _plain_in_turn(session, spec, folder.with_name("plain-in-turn"), size)
+    return max(together, in_turn)
+
+
+def _start_plain(session: SparkSession, spec: FlowSpec, folder: Path, index: int) -> Any:
+    from evenflow.spark.plain import PlainBuilder
+    from evenflow.spark.session import own_session
+    from evenflow.spark.sources import Sources
+    from evenflow.spark.state_dir import StateDirectory
+
+    own = own_session(session)
+    sources = Sources(own, spec, StateDirectory(folder / "sources"))
+    builder = PlainBuilder(
+        source=sources.open,
+        table=sources.open_table,
+        applied=lambda op: spec.functions[op.hash],
+        pushed=True,
+    )
+    query = spec.queries[index]
+    writer = builder.query(query).writeStream.format("parquet").outputMode("append")
+    writer = writer.option("checkpointLocation", str(folder / "checkpoint" / query.name))
+    writer = writer.option("path", str(folder / "out" / query.name))
+    return writer.trigger(availableNow=True).start()
+
+
+def _plain_together(session: SparkSession, spec: FlowSpec, folder: Path, size: Size) -> float:
+    running = [_start_plain(session, spec, folder, i) for i in range(len(spec.queries))]
+    for each in running:
+        each.awaitTermination()
+    if len(running) == 1:
+        return size.rows / statistics.median(_durations(list(running[0].recentProgress), size))
+    return size.rows * size.measured / _wall(running, size)
+
+
+def _wall(running: list[Any], size: Size) -> float:
+    """Return seconds from the first measured batch to the end of the last, over all queries."""
+    from evenflow.spark.compare import timing
+
+    measured: list[Any] = []
+    for each in running:
+        full = [p for p in each.recentProgress if p["numInputRows"] >= size.rows]
+        measured += full[size.warm :]
+    return timing(measured).seconds
+
+
+def _plain_in_turn(session: SparkSession, spec: FlowSpec, folder: Path, size: Size) -> float:
+    seconds = 0.0
+    for index in range(len(spec.queries)):
+        query = _start_plain(session, spec, folder, index)
+        query.awaitTermination()
+        seconds += statistics.median(_durations(list(query.recentProgress), size))
+    return size.rows / seconds
+
+
+def _equal(spec: FlowSpec, folder: Path) -> bool:
+    from evenflow.spark.compare import compare_answers
+
+    return not compare_answers(spec, folder)
+
+
+def main() -> None:
+    """Run the case given as JSON and print its result."""
+    began = time.monotonic()
+    result = measure(json.loads(sys.argv[1]))
+    result["seconds"] = round(time.monotonic() - began, 1)
+    sys.stdout.write(json.dumps(result) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+"""Reading flow files: YAML to model to `Flow`, and every fault with its file, line and key."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING, Any, TypeVarTuple
+
+from pydantic import BaseModel, ValidationError
+
+import evenflow
+from evenflow.cli.flow_model import (
+    VERSION,
+    FlowModel,
+    QueryModel,
+    SinkModel,
+    SourceModel,
+    TableModel,
+)
+from evenflow.cli.yaml_text import Document, read_yaml
+from evenflow.errors import ConfigError, EvenflowError, FileError, QueryError
+from evenflow.flow import Flow
+from evenflow.model.query import OnError, Sink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from evenflow.cli.yaml_text import KeyPath
+    from evenflow.graph.graph import QueryOptions
+
+Ts = TypeVarTuple("Ts")
+
+MAX_FAULTS = 20
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+def read_flow(path: Path, base: Path | None = None) -> Flow:
+    """Return the flow that a file describes.
+
+    Args:
+        path: The file.
+        base: Directory that relative paths resolve against; the file's own if not given.
+
+    Raises:
+        ConfigError: The file is wrong; a `FileError` with all faults if there are several.
+        QueryError: Its only fault is one of its queries.
+    """
+    document = read_yaml(path)
+    model = _model(document)
+    builder = _FlowBuilder(document, model, (base or path.parent).absolute())
+    return builder.build()
+
+
+def _model(document: Document) -> FlowModel:
+    _check_version(document)
+    try:
+        return FlowModel.model_validate(document.data)
+    except ValidationError as exc:
+        faults = [_fault(document, each) for each in exc.errors()]
+        raise _one_or_all(document, faults) from exc
+
+
+def _check_version(document: Document) -> None:
+    data = document.data
+    if not isinstance(data, dict) or "evenflow" not in data:
+        raise document.error((), "not a flow file", f"begin it with evenflow: {VERSION}")
+    found = data["evenflow"]
+    if found != VERSION or isinstance(found, bool):
+        raise document.error(
+            ("evenflow",),
+            f"version {str(found)[:20]} of the format is not known",
+            f"Evenflow {evenflow.__version__} reads version {VERSION}",
+        )
+
+
+def _one_or_all(document: Document, faults: list[EvenflowError]) -> EvenflowError:
+    if len(faults) == 1:
+        return faults[0]
+    return FileError(f"{document.path}: {len(faults)} faults", tuple(faults[:MAX_FAULTS]))
+
+
+# --- faults that the model finds ------------------------------------------------------------------
+
+
+def _fault(document: Document, found: Any) -> EvenflowError:
+    keys: KeyPath = tuple(key for key in found["loc"] if key != "[key]")
+    message, hint = _explained(keys, found)
+    return document.error(keys, message, hint)
+
+
+def _explained(keys: KeyPath, found: Any) -> tuple[str, str | None]:
+    if found["type"] == "extra_forbidden":
+        if keys == ("conditions",):
+            return "conditions are not supported yet", "leave them out"
+        return "unknown key", _similar(keys)
+    if found["type"] == "missing":
+        return "is missing", None
+    cause = found.get("ctx", {}).get("error")
+    if isinstance(cause, EvenflowError):
+        return cause.message, cause.hint
+    message = str(found["msg"]).removeprefix("Input ")
+    shown = repr(found["input"])
+    return f"{message}, not {shown if len(shown) <= 40 else shown[:37] + '...'}", None
+
+
+def _similar(keys: KeyPath) -> str:
+    fields = _model_at(keys[:-1]).model_fields
+    names = [field.alias or name for name, field in fields.items()]
+    near = difflib.get_close_matches(str(keys[-1]), names, n=1)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+
+
+def _model_at(keys: KeyPath) -> type[BaseModel]:
+    match keys:
+        case ("sources", _):
+            return SourceModel
+        case ("tables", _):
+            return TableModel
+        case ("queries", _):
+            return QueryModel
+        case ("queries", _, *_):
+            return SinkModel
+    return FlowModel
+
+
+# --- from the model to a flow ---------------------------------------------------------------------
+
+
+class _FlowBuilder:
+    """Builds a flow from a model and gathers faults on the way."""
+
+    def __init__(self, document: Document, model: FlowModel, base: Path) -> None:
+        self._document = document
+        self._model = model
+        self._base = base
+        self._faults: list[EvenflowError] = []
+        state = model.state or f".evenflow/{model.flow}"
+        self._flow = Flow(model.flow, self._resolved(state))
+
+    def build(self) -> Flow:
+        for name, source in self._model.sources.items():
+            self._collect(("sources", name), self._source, name, source)
+        for name, table in self._model.tables.items():
+            self._collect(("tables", name), self._table, name, table)
+        options: dict[str, QueryOptions] = {}
+        for name, query in self._model.queries.items():
+            self._collect(("queries", name), self._ask, name, query, options)
+        if not self._faults:
+            self._queries(options)
+        if not self._faults:
+            self._collect(("queries",), self._flow.spec)
+        if self._faults:
+            raise _one_or_all(self._document, self._faults)
+        return self._flow
+
+    def _collect(self, keys: KeyPath, step: Callable[[*Ts], object], *args: *Ts) -> None:
+        try:
+            step(*args)
+        except (ConfigError, QueryError) as exc:
+            # The key path already says which one it is.
+            message = re.sub(r"^(source|table|query) \S+: ", "", exc.message)
+            self._faults.append(self._document.error(keys, message, exc.hint))
+
+    def _source(self, name: str, model: SourceModel) -> None:
+        self._flow.source(
+            name,
+            model.format,
+            self._located(model.options),
+            model.columns,
+            event_time=model.event_time,
+            watermark=model.watermark,
+            id=model.id,
+        )
+
+    def _table(self, name: str, model: TableModel) -> None:
+        path = None if model.path is None else self._resolved(model.path)
+        self._flow.table(name, model.format, path, self._located(model.options), model.columns)
+
+    def _ask(self, name: str, model: QueryModel, options: dict[str, QueryOptions]) -> None:
+        sinks = [model.sink] if model.sink is not None else model.sinks
+        options[name] = {
+            "weight": model.weight,
+            "floor": model.floor,
+            "every": model.every,
+            "deadline": model.deadline,
+            "on_error": OnError(model.on_error),
+            "sinks": tuple(self._sink(each) for each in sinks),
+        }
+
+    def _sink(self, model: SinkModel) -> Sink:
+        if model.format == "callback":
+            raise ConfigError("a callback sink can be given in Python only", "use Flow.sql")
+        path = None if model.path is None else self._resolved(model.path)
+        return Sink(model.format, path, {k: str(v) for k, v in model.options.items()})
+
+    def _queries(self, options: Mapping[str, QueryOptions]) -> None:
+        """Add the queries; those that are wrong are left out one by one, to find all faults."""
+        texts = {name: query.sql for name, query in self._model.queries.items()}
+        wrong: set[str] = set()
+        while texts:
+            try:
+                self._flow.graph.add_sql(texts, options=options)
+                return
+            except QueryError as exc:
+                if exc.query not in texts:
+                    self._faults.append(exc)
+                    return
+                if not _is_consequence(exc, wrong):
+                    self._faults.append(exc)
+                wrong.add(exc.query.lower())
+                del texts[exc.query]
+
+    def _located(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            key: self._resolved(str(value)) if key.lower() == "path" else value
+            for key, value in options.items()
+        }
+
+    def _resolved(self, path: str) -> str:
+        """Return a path that holds from any directory. Addresses stay as they are."""
+        return path if _SCHEME.match(path) else str(self._base / path)
+
+
+def _is_consequence(fault: QueryError, wrong: set[str]) -> bool:
+    """Whether a stream is unknown only because its own query is wrong."""
+    if fault.code != "stream.unknown" or fault.text is None or fault.position is None:
+        return False
+    named = re.match(r"[`\w-]+", fault.text[fault.position :])
+    return named is not None and named.group().strip("`").lower() in wrong

@@ -1,0 +1,52 @@
+"""The `evenflow` command. Only what `--help` needs is imported here; commands bring the rest."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import evenflow
+from evenflow.cli.bench import bench
+from evenflow.cli.check import check, schema
+from evenflow.cli.command import put
+from evenflow.cli.compare import compare
+from evenflow.cli.demo import demo
+from evenflow.cli.doctor import doctor
+from evenflow.cli.explain import explain
+from evenflow.cli.run import run
+from evenflow.cli.status import status
+
+# Without markup typer does not import rich, which would double the time of --help.
+app = typer.Typer(
+    name="evenflow",
+    help="Many continuous queries on Spark Structured Streaming, run as one shared graph.",
+    epilog="Exit codes: 0 ok, 1 failure, 2 usage or bad input, 3 something is quarantined.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (check, explain, run, status, compare, demo, doctor, bench, schema):
+    app.command()(command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        put(f"evenflow {evenflow.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _evenflow(
+    version: Annotated[  # its callback does the work
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    """Many continuous queries on Spark Structured Streaming, run as one shared graph."""
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    app()

@@ -1,0 +1,41 @@
+"""Plain text tables for stdout: aligned, without colour, easy to cut and grep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Cell = str | int | float | None
+
+
+def text_table(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    """Return rows under headers; columns of numbers are aligned to the right."""
+    texts = [[cell_text(cell) for cell in row] for row in rows]
+    widths = [
+        max([len(header), *(len(row[i]) for row in texts)]) for i, header in enumerate(headers)
+    ]
+    right = [
+        bool(rows) and all(row[i] is None or isinstance(row[i], int | float) for row in rows)
+        for i in range(len(headers))
+    ]
+    lines = [
+        "  ".join(
+            text.rjust(width) if to_right else text.ljust(width)
+            for text, width, to_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in [list(headers), *texts]
+    ]
+    return "\n".join(lines)
+
+
+def cell_text(value: Cell) -> str:
+    """Return a value as people read it: 1,234,567; 12.3; - for nothing."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool | str):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"

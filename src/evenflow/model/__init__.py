@@ -1,0 +1,1 @@
+"""What exists: types, streams, expressions, operators, queries, units. Frozen data."""

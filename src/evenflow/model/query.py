@@ -1,0 +1,76 @@
+"""Queries: named outputs of the graph, with what their owner asks of them."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evenflow.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evenflow.model.operator import Operator
+    from evenflow.model.schema import Schema
+
+
+class OnError(enum.Enum):
+    """What a bad tuple does to its query."""
+
+    SKIP = "skip"
+    QUARANTINE = "quarantine"
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where answers go: a format and its options; for callbacks the function itself."""
+
+    format: str
+    path: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    function: Any = None
+    """The callable of a `callback` sink."""
+
+    def __post_init__(self) -> None:
+        if self.format not in SINK_FORMATS:
+            raise ConfigError(
+                f"sink format {self.format!r} is not known", "use " + ", ".join(SINK_FORMATS)
+            )
+        if self.format in FILE_FORMATS and not self.path:
+            raise ConfigError(f"a {self.format} sink needs a path")
+        if self.format == "callback" and not callable(self.function):
+            raise ConfigError("a callback sink needs a function")
+
+
+FILE_FORMATS = ("parquet", "json", "csv")
+SINK_FORMATS = (*FILE_FORMATS, "console", "memory", "callback")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """A name, the operator whose output it is, and what its owner asks."""
+
+    name: str
+    operator: Operator
+    schema: Schema
+    text: str | None = None
+    """The SQL it was written in, for messages and for noticing that it changed."""
+    weight: float = 1.0
+    floor: float = 0.0
+    every: float = 1.0
+    """Seconds between batches."""
+    deadline: float | None = None
+    """Seconds an answer may be old when it is visible."""
+    on_error: OnError = OnError.SKIP
+    sinks: tuple[Sink, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.weight > 0:
+            raise ConfigError(f"query {self.name}: weight must be above 0")
+        if not 0 <= self.floor <= 1:
+            raise ConfigError(f"query {self.name}: floor must be between 0 and 1")
+        if not self.every > 0:
+            raise ConfigError(f"query {self.name}: every must be above 0")
+        if self.deadline is not None and not self.deadline > 0:
+            raise ConfigError(f"query {self.name}: deadline must be above 0")

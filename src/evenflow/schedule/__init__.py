@@ -1,0 +1,1 @@
+"""Deciding what runs together: from queries to units, families and slots. Pure."""

@@ -1,0 +1,135 @@
+"""One micro-batch of a unit: from Spark's rows to answers in their sinks and counts."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evenflow.spark.demux import Apart, take_apart
+from evenflow.spark.remote import deliver_remotely
+from evenflow.spark.stack import FAMILY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from evenflow.spark.answers import AnswerPlan
+    from evenflow.spark.late_bound import LateBound
+    from evenflow.spark.sinks import AnswerSink
+    from evenflow.spark.tally import StackTally
+
+_WRITERS = 4
+MANY_ANSWERS = 500_000
+"""Above this many rows in a batch the next one is written by executors, even in one process."""
+
+
+@dataclass(slots=True)
+class QueryProgress:
+    """What a query has answered so far."""
+
+    answers: int = 0
+    answers_rejected: int = 0
+    last_answer_at: float | None = None
+    """Wall-clock seconds at which the newest answer became visible."""
+
+
+@dataclass(slots=True)
+class Delivery:
+    """Brings a unit's answers to their sinks, through the driver or by the executors.
+
+    Few answers are collected and written here, one file per query. Many, or any on a cluster,
+    are written by the tasks that hold them, and only counts come back.
+    """
+
+    unit: str
+    queries: Mapping[int, str]
+    """Query names by member number."""
+    sinks: Mapping[str, tuple[AnswerSink, ...]]
+    on_cluster: bool
+    progress: dict[str, QueryProgress] = field(default_factory=dict)
+    _many: bool = False
+
+    def deliver(
+        self,
+        frame: DataFrame,
+        batch: int,
+        take: Callable[[pa.Table], Apart],
+        *,
+        gather_by: str | None,
+    ) -> Apart:
+        """Run the batch's one job and deliver its answers.
+
+        Args:
+            frame: The batch.
+            batch: Its number.
+            take: Takes a table of its rows apart.
+            gather_by: Column by which rows of a query are brought together before executors
+                write them, so that there is one file; None leaves them where they are.
+        """
+        if self.on_cluster or self._many:
+            gathered = frame if gather_by is None else frame.repartition(gather_by)
+            apart, rows = deliver_remotely(
+                gathered, take, self.queries, self.sinks, self.unit, batch
+            )
+        else:
+            apart = take(frame.toArrow())
+            rows = {number: table.num_rows for number, table in apart.answers.items()}
+        self._write(apart, batch, remote=self.on_cluster or self._many)
+        self._note(apart, rows)
+        self._many = sum(rows.values()) > MANY_ANSWERS
+        return apart
+
+    def _write(self, apart: Apart, batch: int, *, remote: bool) -> None:
+        jobs: list[tuple[AnswerSink, pa.Table, str]] = []
+        for number, table in sorted(apart.answers.items()):
+            query = self.queries[number]
+            part = "" if self._is_only(number) else f"-{number}"
+            jobs += [
+                (sink, table, part)
+                for sink in self.sinks.get(query, ())
+                if not (remote and sink.by_executors)
+            ]
+        if len(jobs) == 1:
+            jobs[0][0].write(jobs[0][1], self.unit, batch, jobs[0][2])
+        elif jobs:
+            with ThreadPoolExecutor(_WRITERS) as pool:
+                done = [pool.submit(s.write, t, self.unit, batch, p) for s, t, p in jobs]
+                for each in done:
+                    each.result()
+
+    def _is_only(self, number: int) -> bool:
+        return list(self.queries.values()).count(self.queries[number]) == 1
+
+    def _note(self, apart: Apart, rows: Mapping[int, int]) -> None:
+        now = time.time()
+        for number, count in rows.items():
+            progress = self.progress.setdefault(self.queries[number], QueryProgress())
+            progress.answers += count
+            progress.last_answer_at = now
+        for number, count in apart.answers_rejected.items():
+            progress = self.progress.setdefault(self.queries[number], QueryProgress())
+            progress.answers_rejected += count
+
+
+@dataclass(slots=True)
+class StackBatches:
+    """The `foreachBatch` function of a stack. Spark calls it for one batch at a time."""
+
+    plans: tuple[AnswerPlan, ...]
+    counts: tuple[str, ...]
+    """Columns that hold counts."""
+    late_bound: LateBound
+    tally: StackTally
+    delivery: Delivery
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Run the batch: exactly one job, then files."""
+        take = partial(take_apart, plans=self.plans, counts=self.counts)
+        apart = self.delivery.deliver(frame, batch, take, gather_by=FAMILY)
+        self.tally.batch(apart.totals)
+        self.late_bound.batch_done(batch)

@@ -1,0 +1,189 @@
+"""The flow against plain Spark: the same files batch by batch, answers from disk, both speeds."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenflow.errors import RunError
+from evenflow.model.query import Sink
+from evenflow.spark.equality import difference, read_answers
+from evenflow.spark.plain import PlainBuilder
+from evenflow.spark.record import record, recorded, recorded_rows
+from evenflow.spark.run import Run
+from evenflow.spark.session import make_session, own_session
+from evenflow.spark.sources import Sources
+from evenflow.spark.state_dir import StateDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from evenflow.model.flow import FlowSpec
+
+DEFAULT_ROWS = 200_000
+_PLAIN_AT_ONCE = 16
+"""Plain StreamingQueries that run side by side; more only wait for one another."""
+
+
+def compare_flow(
+    spec: FlowSpec,
+    *,
+    rows: int | None = None,
+    sample: Path | None = None,
+    session: SparkSession | None = None,
+    on_step: Callable[[str], None] | None = None,
+    run_type: type[Run] = Run,
+) -> dict[str, Any]:
+    """Run a flow's queries plain and shared on the same sample and compare every answer.
+
+    Args:
+        spec: The flow.
+        rows: Tuples of each source to record.
+        sample: A folder of an earlier recording, instead of recording.
+        session: Where to run; otherwise on a session of ours.
+        on_step: Told what is being done.
+        run_type: What runs the shared side; tests put a faulty one here.
+    """
+    say = on_step or (lambda _: None)
+    made = make_session(f"compare {spec.name}") if session is None else None
+    folder = Path(tempfile.mkdtemp(prefix="evenflow-compare-"))
+    try:
+        own = own_session(made or session)  # type: ignore[arg-type]  # one of them is there
+        if sample is None:
+            say("recording a sample")
+            files = folder / "sample"
+            replayed = record(own, spec, files, rows or DEFAULT_ROWS)
+        else:
+            files = sample
+            replayed = recorded(spec, sample)
+        counts = recorded_rows(spec, files)
+        say(f"running {len(spec.queries)} queries as plain Spark")
+        plain = run_plain(own, replayed, folder / "plain")
+        say("running them shared")
+        shared = run_shared(own, replayed, folder / "shared", run_type)
+        say("comparing the answers")
+        differences = compare_answers(replayed, folder)
+        return _result(spec, counts, plain, shared, differences)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if made is not None:
+            made.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When the work after the first batch began and ended, in seconds."""
+
+    began: float
+    ended: float
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return max(self.ended - self.began, 1e-3)
+
+
+def timing(progress: Sequence[Any]) -> Timing:
+    """Return the time from the second batch with data to the end, over all StreamingQueries.
+
+    The first batch compiles and warms up, on both sides alike.
+    """
+    begins, ends = [], []
+    for each in progress:
+        began = datetime.fromisoformat(each["timestamp"]).timestamp()
+        ends.append(began + each["durationMs"].get("triggerExecution", 0) / 1000)
+        if each["batchId"] >= 1:
+            begins.append(began)
+    return Timing(min(begins or ends), max(ends))
+
+
+def run_plain(
+    session: SparkSession, spec: FlowSpec, folder: Path, at_once: int = _PLAIN_AT_ONCE
+) -> Timing:
+    """Run each query as a StreamingQuery of its own into parquet; return how long it took.
+
+    Raises:
+        RunError: Plain Spark failed.
+    """
+    sources = Sources(session, spec, StateDirectory(folder / "sources"))
+    builder = PlainBuilder(
+        source=sources.open,
+        table=sources.open_table,
+        applied=lambda op: spec.functions[op.hash],
+    )
+    waiting = list(spec.queries)
+    running: list[Any] = []
+    progress: list[Any] = []
+    while waiting or running:
+        while waiting and len(running) < at_once:
+            query = waiting.pop(0)
+            writer = builder.query(query).writeStream.format("parquet").outputMode("append")
+            writer = writer.option("checkpointLocation", str(folder / "checkpoint" / query.name))
+            writer = writer.option("path", str(folder / "out" / query.name))
+            running.append(writer.trigger(availableNow=True).start())
+        for each in [r for r in running if not r.isActive]:
+            failure = each.exception()
+            if failure is not None:
+                raise RunError(f"plain Spark failed: {str(failure).splitlines()[0]}") from failure
+            progress += list(each.recentProgress)
+            running.remove(each)
+        time.sleep(0.01)
+    return timing(progress)
+
+
+def run_shared(
+    session: SparkSession, spec: FlowSpec, folder: Path, run_type: type[Run] = Run
+) -> Timing:
+    """Run the flow into parquet; return how long it took."""
+    queries = tuple(
+        replace(q, sinks=(Sink("parquet", path=str(folder / "out" / q.name)),))
+        for q in spec.queries
+    )
+    run = run_type(replace(spec, queries=queries), session, folder / "state")
+    run.start(available_now=True)
+    run.wait()
+    progress = [p for each in run.runs for p in each.recent_progress()]
+    run.stop()
+    return timing(progress)
+
+
+def compare_answers(spec: FlowSpec, folder: Path) -> list[str]:
+    """Return one line per query whose answers on disk differ."""
+    found = []
+    for query in spec.queries:
+        plain = read_answers(folder / "plain" / "out" / query.name, query.schema)
+        shared = read_answers(folder / "shared" / "out" / query.name, query.schema)
+        fault = difference(plain, shared)
+        if fault is not None:
+            found.append(f"{query.name}: {fault}")
+    return found
+
+
+def _result(
+    spec: FlowSpec,
+    counts: dict[str, list[int]],
+    plain: Timing,
+    shared: Timing,
+    differences: list[str],
+) -> dict[str, Any]:
+    measured = sum(sum(files[1:]) if len(files) > 1 else sum(files) for files in counts.values())
+    per_plain = measured / plain.seconds
+    per_shared = measured / shared.seconds
+    return {
+        "equal": not differences,
+        "queries": len(spec.queries),
+        "operators_alone": spec.operators_alone(),
+        "operators_shared": spec.operators_shared(),
+        "rows": sum(map(sum, counts.values())),
+        "plain_rows_per_second": round(per_plain, 1),
+        "shared_rows_per_second": round(per_shared, 1),
+        "ratio": round(per_shared / per_plain, 2),
+        "differences": differences,
+    }

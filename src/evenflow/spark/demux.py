@@ -1,0 +1,159 @@
+"""Taking the stack's output apart into answers per query, with Arrow, on driver or executors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenflow.model import types as t
+from evenflow.spark.answers import AnswerPlan, Copy, Part, Quotient
+from evenflow.spark.stack import END, FAMILY
+from evenflow.spark.types import to_arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+Totals = dict[int, dict[str, int]]
+"""Sums of count columns, per family number."""
+
+
+class Rows:
+    """The rows of one batch, sorted so that each family is one slice."""
+
+    def __init__(self, table: pa.Table) -> None:
+        families = table.column(FAMILY).to_numpy()
+        order = np.argsort(families, kind="stable")
+        self._table = table.take(pa.array(order)).combine_chunks()
+        numbers, starts = np.unique(families[order], return_index=True)
+        ends = np.append(starts[1:], len(families))
+        self._slices = {
+            int(n): (int(a), int(b)) for n, a, b in zip(numbers, starts, ends, strict=True)
+        }
+
+    def of(self, family: int) -> pa.Table | None:
+        """Return the rows of one family, if there are any."""
+        if family not in self._slices:
+            return None
+        start, end = self._slices[family]
+        return self._table.slice(start, end - start)
+
+    def totals(self, counts: Sequence[str]) -> Totals:
+        """Return the sums of count columns, per family."""
+        return {
+            family: {
+                name: int(pc.sum(self._table.column(name).slice(a, b - a)).as_py() or 0)
+                for name in counts
+            }
+            for family, (a, b) in self._slices.items()
+        }
+
+
+@dataclass(slots=True)
+class Apart:
+    """What a batch's rows say."""
+
+    answers: dict[int, pa.Table] = field(default_factory=dict)
+    """By member number."""
+    answers_rejected: dict[int, int] = field(default_factory=dict)
+    totals: Totals = field(default_factory=dict)
+
+    def add(self, other: Apart) -> None:
+        """Add what another part of the batch's rows says."""
+        for number, table in other.answers.items():
+            known = self.answers.get(number)
+            self.answers[number] = table if known is None else pa.concat_tables([known, table])
+        for number, count in other.answers_rejected.items():
+            self.answers_rejected[number] = self.answers_rejected.get(number, 0) + count
+        for family, sums in other.totals.items():
+            known_sums = self.totals.setdefault(family, {})
+            for name, value in sums.items():
+                known_sums[name] = known_sums.get(name, 0) + value
+
+
+def take_apart(table: pa.Table, plans: Sequence[AnswerPlan], counts: Sequence[str]) -> Apart:
+    """Take rows of a stack apart."""
+    apart = Apart()
+    if table.num_rows == 0:
+        return apart
+    rows = Rows(table)
+    apart.totals = rows.totals(counts)
+    for plan in plans:
+        made, rejected = answers(rows, plan)
+        if made is not None:
+            apart.answers[plan.number] = made
+        if rejected:
+            apart.answers_rejected[plan.number] = rejected
+    return apart
+
+
+def answers(rows: Rows, plan: AnswerPlan) -> tuple[pa.Table | None, int]:
+    """Return a query's answers, or None if there are none, and how many were rejected."""
+    table = rows.of(plan.family)
+    if table is None:
+        return None, 0
+    keep = pc.greater(table.column(plan.count), 0)
+    keep, before = _without(table, keep, plan.errors)
+    if plan.having is not None:
+        keep = pc.and_(keep, pc.fill_null(table.column(plan.having), False))
+    keep, after = _without(table, keep, plan.output_errors)
+    rejected = before + after
+    table = table.filter(keep)
+    if table.num_rows == 0:
+        return None, rejected
+    columns = [_part(table, part, plan) for _, part in plan.outputs]
+    names = [name for name, _ in plan.outputs]
+    return pa.table(columns, names=names), rejected
+
+
+def _without(
+    table: pa.Table, keep: pa.ChunkedArray, errors: Sequence[str]
+) -> tuple[pa.ChunkedArray, int]:
+    """Return which of the kept rows have no error, and how many have one."""
+    rejected = 0
+    for name in errors:
+        bad = pc.and_(keep, pc.fill_null(table.column(name), False))
+        rejected += int(pc.sum(bad).as_py() or 0)
+        keep = pc.and_(keep, pc.invert(bad))
+    return keep, rejected
+
+
+def answer_schema(outputs: Sequence[tuple[str, t.DataType]]) -> pa.Schema:
+    """Return the Arrow schema of a query's answers."""
+    return pa.schema([pa.field(name, to_arrow(type_)) for name, type_ in outputs])
+
+
+def _part(table: pa.Table, part: Part, plan: AnswerPlan) -> pa.ChunkedArray | pa.Array:
+    if isinstance(part, Copy):
+        return decode(table.column(part.column), part.type)
+    if isinstance(part, Quotient):
+        count = table.column(part.count)
+        total = table.column(part.total)
+        values = pc.if_else(pc.greater(count, 0), count, pa.scalar(None, pa.int64()))
+        return pc.divide(total, values.cast(pa.float64()))
+    end = pc.add(table.column(END).cast(pa.int64()), 1)
+    start = pc.subtract(end, plan.size_us)
+    moment = to_arrow(t.TIMESTAMP)
+    if part.part == "start":
+        return start.cast(moment)
+    if part.part == "end":
+        return end.cast(moment)
+    both = [start.cast(moment).combine_chunks(), end.cast(moment).combine_chunks()]
+    return pa.StructArray.from_arrays(both, names=["start", "end"])
+
+
+def decode(column: pa.ChunkedArray, type_: t.DataType) -> pa.ChunkedArray:
+    """Return a column in its own type, whatever carried it."""
+    wanted = to_arrow(type_)
+    if column.type == wanted:
+        return column
+    if pa.types.is_int64(column.type):
+        if isinstance(type_, t.BooleanType):
+            return pc.not_equal(column, 0)
+        if isinstance(type_, t.DateType):
+            return column.cast(pa.int32()).cast(wanted)
+    return column.cast(wanted)

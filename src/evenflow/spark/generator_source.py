@@ -1,0 +1,128 @@
+"""Our generators as a streaming source of Spark's: what is due, in which tasks it is made.
+
+Runs in Python processes that Spark starts, on the driver and on executors, which get this module
+and `generators` by value and may not have Evenflow.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pyspark.cloudpickle
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from evenflow.spark import generators
+from evenflow.spark.generators import TICK_US, Place, make_generator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+FORMAT = "evenflow_generator"
+_WITHOUT_END = 2**62
+_TASK_ROWS = 10_000
+"""Fewer tuples than this are not worth a task of their own."""
+
+
+def register(session: SparkSession) -> None:
+    """Make the format known to a session."""
+    for module in (generators, sys.modules[__name__]):
+        pyspark.cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    session.dataSource.register(GeneratorSource)
+
+
+class GeneratorSource(DataSource):
+    """The format. Its one option, `settings`, is JSON that was checked before."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return FORMAT
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002
+        """Return the reader. Called in each process that takes part."""
+        return GeneratorReader(json.loads(self.options["settings"]))
+
+
+class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads a generator.
+
+    Spark calls `initialOffset` once in the life of a checkpoint, `latestOffset` and `partitions`
+    once per batch in one process on the driver, and `read` once per task on executors. An offset
+    says which tuples were made before it: a tick, an index in the tick, and how many they are.
+    """
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._settings = settings
+        self._generator = make_generator(settings)
+        self._available_now = False
+        self._due: int | None = None
+
+    def initialOffset(self) -> dict[str, int]:
+        """Return the offset before the first tuple."""
+        return {"tick": self._settings["first_tick"], "index": 0, "rows": 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Return how many tuples a batch may have."""
+        return ReadMaxRows(self._settings["max_rows_per_batch"])
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Take what is due now as all there is."""
+        self._available_now = True
+        self._due = self._due_tick()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        """Return the offset after all tuples that are due, within the limit."""
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else _WITHOUT_END
+        rows = self._settings["rows"]
+        until = self._due_tick() if self._due is None else self._due
+        if rows is not None:
+            most = min(most, rows - start["rows"])
+            if self._available_now:
+                until = _WITHOUT_END  # finite, so all of it is there
+        if most <= 0:
+            return start
+        end, taken = self._generator.advance(Place(start["tick"], start["index"]), until, most)
+        if taken == 0:
+            return start
+        return {"tick": end.tick, "index": end.index, "rows": start["rows"] + taken}
+
+    def reportLatestOffset(self) -> dict[str, int] | None:
+        """Return nothing: what is due changes with the clock."""
+        return None
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """Return equal ranges of ticks, no more than there are tasks to run at once."""
+        rows = end["rows"] - start["rows"]
+        if rows <= 0:
+            return []
+        last = end["tick"] + (1 if end["index"] else 0)
+        ticks = last - start["tick"]
+        count = max(1, min(self._settings["partitions"], ticks, -(-rows // _TASK_ROWS)))
+        cuts = [Place(start["tick"] + ticks * i // count) for i in range(1, count)]
+        places = [Place(start["tick"], start["index"]), *cuts, Place(end["tick"], end["index"])]
+        return [
+            InputPartition((a.tick, a.index, b.tick, b.index))
+            for a, b in itertools.pairwise(places)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Make the tuples of a task."""
+        tick, index, end_tick, end_index = partition.value
+        return self._generator.batches(Place(tick, index), Place(end_tick, end_index))
+
+    def _due_tick(self) -> int:
+        """Return the first tick that has not passed yet."""
+        return (time.time_ns() // 1000 - int(self._settings["wall_us"])) // TICK_US

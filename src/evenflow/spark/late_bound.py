@@ -1,0 +1,80 @@
+"""The late bound: the smallest event time that is not late, told to each batch.
+
+Spark drops late rows after partial aggregation and says only how many groups it dropped. To count
+late tuples per query they must be known before. Spark judges batch n by the watermark that stands
+in the offset log of batch n-1, so it is known before batch n is planned; we write it to a file of
+one line, which the batch reads by a scalar subquery. The value comes from the log alone: a batch
+that is replayed gets the same one.
+
+An array, because Spark writes a scalar's value into the generated code and would compile new code
+for every batch. A line of fixed length, because Spark remembers the length of the file.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as st
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import Column, SparkSession
+
+_DIGITS = 24
+
+
+def watermark_of(checkpoint: Path, batch: int) -> int:
+    """Return the watermark in milliseconds that a batch was planned with; 0 before the first."""
+    log = checkpoint / "offsets" / str(batch)
+    if batch < 0 or not log.exists():
+        return 0
+    for line in log.read_text().splitlines():
+        if "batchWatermarkMs" in line:
+            return int(json.loads(line)["batchWatermarkMs"])
+    return 0
+
+
+def next_batch(checkpoint: Path) -> int:
+    """Return the batch that Spark will run next on a checkpoint, replayed or new."""
+    planned = _numbers(checkpoint / "offsets")
+    if not planned:
+        return 0
+    return planned[-1] + 1 if planned[-1] in _numbers(checkpoint / "commits") else planned[-1]
+
+
+def _numbers(folder: Path) -> list[int]:
+    if not folder.is_dir():
+        return []
+    return sorted(int(p.name) for p in folder.iterdir() if p.name.isdigit())
+
+
+class LateBound:
+    """Writes the bound for the next batch, and gives the column that reads it."""
+
+    def __init__(self, file: Path, checkpoint: Path) -> None:
+        self._file = file
+        self._checkpoint = checkpoint
+
+    def prepare(self) -> None:
+        """Write the bound of the batch that runs first after a start."""
+        self._write(watermark_of(self._checkpoint, next_batch(self._checkpoint) - 1))
+
+    def batch_done(self, batch: int) -> None:
+        """Write the bound of the batch after this one, whose work is done but not committed."""
+        self._write(watermark_of(self._checkpoint, batch))
+
+    def column(self, session: SparkSession) -> Column:
+        """Return the bound, in microseconds, of the batch that evaluates it."""
+        line = session.read.text(self._file.as_uri())
+        values = F.split(F.col("value"), ",").cast(st.ArrayType(st.LongType()))
+        return F.get(line.select(values).scalar(), F.lit(0))
+
+    def _write(self, watermark_ms: int) -> None:
+        bound = watermark_ms * 1000 + 1
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        beside = self._file.with_suffix(".new")
+        beside.write_text(f"{bound:0{_DIGITS}d}\n")
+        beside.replace(self._file)

@@ -1,0 +1,117 @@
+"""Recording a sample of every source as numbered files, so that it can be read twice alike."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from evenflow.errors import ConfigError, RunError
+from evenflow.model.flow import FlowSpec, Reader
+from evenflow.spark.demux import answer_schema
+from evenflow.spark.sources import Sources
+from evenflow.spark.state_dir import StateDirectory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from evenflow.model.operator import Source
+
+FILES = 6
+"""Files per source: the first warms both sides up, the others are measured."""
+_FIRST_SECONDS = 60.0
+"""How long a source may take to give its first tuples."""
+_PATIENCE_SECONDS = 10.0
+"""How long it may give nothing after that, before what there is must do."""
+
+
+def record(session: SparkSession, spec: FlowSpec, folder: Path, rows: int) -> FlowSpec:
+    """Record up to `rows` tuples of each source; return the flow reading them instead."""
+    state = StateDirectory(folder / "recording")
+    sources = Sources(session, spec, state)
+    sources.start(available_now=False)
+    try:
+        for source in spec.sources():
+            _record_source(sources, source, folder / source.name, rows)
+    finally:
+        sources.stop()
+    return recorded(spec, folder)
+
+
+def recorded(spec: FlowSpec, folder: Path) -> FlowSpec:
+    """Return the flow with its sources read from recorded files, one file per batch.
+
+    Raises:
+        ConfigError: A source was not recorded there.
+    """
+    readers = dict(spec.readers)
+    for source in spec.sources():
+        path = folder / source.name
+        if not any(path.glob("*.parquet")):
+            raise ConfigError(f"no sample of source {source.name} in {folder}")
+        options = {"path": str(path), "maxFilesPerTrigger": "1"}
+        readers[source.name] = Reader(format="parquet", options=options)
+    return FlowSpec(name=spec.name, queries=spec.queries, readers=readers, functions=spec.functions)
+
+
+def recorded_rows(spec: FlowSpec, folder: Path) -> dict[str, list[int]]:
+    """Return the number of rows in each recorded file, by source."""
+    return {
+        source.name: [
+            pyarrow.parquet.read_metadata(p).num_rows
+            for p in sorted((folder / source.name).glob("*.parquet"))
+        ]
+        for source in spec.sources()
+    }
+
+
+class _Recorder:
+    """Keeps the tuples of a stream until there are enough."""
+
+    def __init__(self, rows: int) -> None:
+        self._left = rows
+        self.tables: list[pa.Table] = []
+        self.last_at = time.monotonic()
+
+    def __call__(self, frame: DataFrame, _: int) -> None:
+        if self._left <= 0:
+            return
+        table = frame.limit(self._left).toArrow()
+        if table.num_rows:
+            self.tables.append(table)
+            self._left -= table.num_rows
+            self.last_at = time.monotonic()
+
+    @property
+    def done(self) -> bool:
+        return self._left <= 0
+
+
+def _record_source(sources: Sources, source: Source, folder: Path, rows: int) -> None:
+    recorder = _Recorder(rows)
+    frame = sources.open(source)
+    query = frame.writeStream.foreachBatch(recorder).start()
+    try:
+        while query.isActive and not recorder.done:
+            patience = _PATIENCE_SECONDS if recorder.tables else _FIRST_SECONDS
+            if time.monotonic() - recorder.last_at > patience:
+                break
+            time.sleep(0.05)
+        failure = query.exception()
+        if failure is not None:
+            raise RunError(f"source {source.name} cannot be read: {failure}") from failure
+    finally:
+        query.stop()
+    if not recorder.tables:
+        raise ConfigError(f"source {source.name} gave no tuples to compare on")
+    schema = answer_schema([(f.name, f.type) for f in source.schema])
+    table = pa.concat_tables(recorder.tables).select(list(schema.names)).cast(schema)
+    folder.mkdir(parents=True, exist_ok=True)
+    size = -(-table.num_rows // FILES)
+    for index, start in enumerate(range(0, table.num_rows, size)):
+        part = table.slice(start, size)
+        pyarrow.parquet.write_table(part, folder / f"{index:06d}.parquet")

@@ -1,0 +1,123 @@
+"""Sessions: ours, tuned and locked down, and the user's, of which we take a session of our own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenflow.errors import EnvironmentFaultError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PLACES = ("/usr/lib/jvm", "/opt/java", "/opt")
+
+SQL_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    # The default manager forks a process for every file on a local disk.
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
+    "checkpointing.FileSystemBasedCheckpointFileManager",
+    "spark.sql.streaming.numRecentProgressUpdates": "200",
+}
+"""What Evenflow's answers and speed rely on; set on every session that it works with."""
+
+_JVM_FLAGS = "-XX:-DontCompileHugeMethods -XX:+UseParallelGC"
+"""Generated methods above 8,000 bytecodes are compiled too. The stack keeps its own small; what
+Spark generates around it may not be."""
+
+
+def java_home() -> Path | None:
+    """Return the home of a Java that Spark can use: 17 or newer, not trimmed."""
+    candidates = [os.environ.get("JAVA_HOME")]
+    on_path = shutil.which("java")
+    if on_path:
+        candidates.append(str(Path(on_path).resolve().parent.parent))
+    for place in _PLACES:
+        candidates += [str(p) for p in sorted(Path(place).glob("*")) if (p / "bin/java").exists()]
+    for each in candidates:
+        if each and _usable(Path(each)):
+            return Path(each)
+    return None
+
+
+def _usable(home: Path) -> bool:
+    java = home / "bin" / "java"
+    if not java.exists():
+        return False
+    release = home / "release"
+    text = release.read_text() if release.exists() else ""
+    version = next((x for x in text.splitlines() if x.startswith("JAVA_VERSION=")), None)
+    if version is None:
+        shown = subprocess.run([str(java), "-version"], capture_output=True, text=True, check=False)
+        version = shown.stderr.split("\n")[0]
+    digits = "".join(c if c.isdigit() else " " for c in version).split()
+    return bool(digits) and int(digits[0]) >= 17
+
+
+def make_session(
+    name: str = "evenflow",
+    master: str | None = None,
+    *,
+    compile_large_methods: bool = True,
+    settings: dict[str, str] | None = None,
+) -> SparkSession:
+    """Return a session of ours on an embedded Spark, or on `master`.
+
+    Raises:
+        EnvironmentFaultError: There is no Java to run it.
+    """
+    home = java_home()
+    if home is None:
+        raise EnvironmentFaultError(
+            "Java 17 or newer is missing", "run 'make setup', or install openjdk-17-jre-headless"
+        )
+    os.environ["JAVA_HOME"] = str(home)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from pyspark.sql import SparkSession  # noqa: PLC0415  # reads the environment set above
+
+    cores = os.cpu_count() or 2
+    made = {
+        **SQL_SETTINGS,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.driver.memory": os.environ.get("EVENFLOW_DRIVER_MEMORY", "2g"),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(min(cores, 8)),
+        "spark.sql.warehouse.dir": str(_scratch() / "warehouse"),
+        "spark.sql.restrictedMode.enabled": "true",
+        "spark.sql.streaming.stopTimeout": "60s",
+    }
+    if compile_large_methods:
+        made["spark.driver.extraJavaOptions"] = _JVM_FLAGS
+        made["spark.executor.extraJavaOptions"] = _JVM_FLAGS
+    made.update(settings or {})
+    builder = SparkSession.builder.appName(name).master(master or f"local[{cores}]")
+    for key, value in made.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def own_session(session: SparkSession) -> SparkSession:
+    """Return a session of our own beside a user's: same Spark, other settings, its own views."""
+    own = session.newSession()
+    for key, value in SQL_SETTINGS.items():
+        own.conf.set(key, value)
+    return own
+
+
+def _scratch() -> Path:
+    return Path(tempfile.gettempdir()) / f"evenflow-{os.getuid()}"

@@ -1,0 +1,153 @@
+"""Where answers go.
+
+File sinks are exactly-once by unit and batch; the others see each batch once per attempt and are
+told its number.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import pyarrow as pa
+
+from evenflow.errors import ConfigError, InternalError, SinkError
+from evenflow.model import types as t
+from evenflow.model.query import FILE_FORMATS
+from evenflow.spark.demux import answer_schema
+from evenflow.spark.files import write_file
+
+if TYPE_CHECKING:
+    from evenflow.model.query import Query, Sink
+
+
+class AnswerSink(Protocol):
+    """Takes the answers of one query."""
+
+    by_executors: ClassVar[bool]
+    """Whether tasks may write their own answers, to `target`; otherwise the driver writes."""
+    format: str
+
+    def write(self, answers: pa.Table, unit: str, batch: int, part: str) -> None:
+        """Take the answers of a batch. Called again with the same batch after a crash."""
+        ...
+
+    def target(self, unit: str, batch: int, part: str) -> Path:
+        """Return the file of a part of a batch's answers."""
+        ...
+
+
+class _DriverSink:
+    """A sink that only the driver's process can serve."""
+
+    by_executors: ClassVar[bool] = False
+    format = ""
+
+    def target(self, unit: str, batch: int, part: str) -> Path:
+        """There is no file."""
+        raise InternalError(f"no file for {unit}, batch {batch}{part}")
+
+
+class FileSink:
+    """Whole files under a path, named by state, unit and batch."""
+
+    by_executors: ClassVar[bool] = True
+
+    def __init__(self, sink: Sink, query: Query, state_id: str) -> None:
+        self.format = sink.format
+        self._path = Path(str(sink.path).removeprefix("file://"))
+        self._stem = f"{query.name}-{state_id}"
+        if sink.format == "csv":
+            for field in query.schema:
+                if isinstance(field.type, t.StructType):
+                    raise ConfigError(
+                        f"query {query.name}: csv cannot hold {field.name}, which is a struct",
+                        "select its fields, for instance window.start",
+                    )
+        self._schema = answer_schema([(f.name, f.type) for f in query.schema])
+
+    def target(self, unit: str, batch: int, part: str) -> Path:
+        """Return the file of a part of a batch's answers."""
+        return self._path / f"{self._stem}-{unit}-{batch:09d}{part}.{self.format}"
+
+    def write(self, answers: pa.Table, unit: str, batch: int, part: str = "") -> None:
+        """Write or replace the file of a batch."""
+        try:
+            write_file(answers, self.format, self.target(unit, batch, part))
+        except OSError as exc:
+            raise SinkError(f"cannot write to {self._path}: {exc.strerror or exc}") from exc
+
+
+class ConsoleSink(_DriverSink):
+    """Prints answers to standard output."""
+
+    _lock = threading.Lock()
+
+    def __init__(self, query: Query, limit: int = 20) -> None:
+        self._query = query.name
+        self._limit = limit
+
+    def write(self, answers: pa.Table, unit: str, batch: int, part: str = "") -> None:  # noqa: ARG002
+        """Print the first rows of a batch."""
+        rows = answers.slice(0, self._limit).to_pylist()
+        with self._lock:
+            out = [f"-- {self._query}, batch {batch}: {answers.num_rows} answers"]
+            out += ["  " + ", ".join(f"{k}={_shown(v)}" for k, v in r.items()) for r in rows]
+            if answers.num_rows > self._limit:
+                out.append(f"  ... {answers.num_rows - self._limit} more")
+            sys.stdout.write("\n".join(out) + "\n")
+            sys.stdout.flush()
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return "[" + " .. ".join(_shown(v) for v in value.values()) + "]"
+    return str(value)
+
+
+class MemorySink(_DriverSink):
+    """Keeps answers in this process, for tests and notebooks."""
+
+    def __init__(self, query: Query) -> None:
+        self._schema = answer_schema([(f.name, f.type) for f in query.schema])
+        self._batches: dict[tuple[str, int, str], pa.Table] = {}
+        self._lock = threading.Lock()
+
+    def write(self, answers: pa.Table, unit: str, batch: int, part: str = "") -> None:
+        """Keep a batch; a batch that comes again replaces itself."""
+        with self._lock:
+            self._batches[unit, batch, part] = answers
+
+    def table(self) -> pa.Table:
+        """Return all answers so far."""
+        with self._lock:
+            parts = [self._batches[key] for key in sorted(self._batches)]
+        return pa.concat_tables([self._schema.empty_table(), *parts])
+
+
+class CallbackSink(_DriverSink):
+    """Hands answers to a function of the user's: `function(batch, answers)`."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._function = sink.function
+
+    def write(self, answers: pa.Table, unit: str, batch: int, part: str = "") -> None:  # noqa: ARG002
+        """Call the function with the batch's number and a pyarrow Table."""
+        self._function(batch, answers)
+
+
+def open_sinks(query: Query, state_id: str) -> tuple[AnswerSink, ...]:
+    """Return the sinks of a query, ready to write."""
+    made: list[AnswerSink] = []
+    for sink in query.sinks:
+        if sink.format in FILE_FORMATS:
+            made.append(FileSink(sink, query, state_id))
+        elif sink.format == "console":
+            made.append(ConsoleSink(query))
+        elif sink.format == "memory":
+            made.append(MemorySink(query))
+        else:
+            made.append(CallbackSink(sink))
+    return tuple(made)

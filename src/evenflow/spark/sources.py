@@ -1,0 +1,327 @@
+"""Opening sources and tables: Spark's formats, ours, and what the builder was given.
+
+This is where Spark's faults about formats, paths and options become ours.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from evenflow.errors import ConfigError
+from evenflow.spark import generator_source
+from evenflow.spark.feed import Feed, FeedFolder, RowsFeed, spark_path
+from evenflow.spark.generator_options import (
+    GENERATORS,
+    begin,
+    check_options,
+    generator_settings,
+    number,
+    parse_option,
+    whole,
+)
+from evenflow.spark.replay import ReplayFeed
+from evenflow.spark.row_table import RowTables
+from evenflow.spark.state_dir import write_json
+from evenflow.spark.trunk import positional
+from evenflow.spark.types import struct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
+
+    from evenflow.model.flow import FlowSpec, Reader
+    from evenflow.model.operator import Source, Table
+    from evenflow.spark.state_dir import StateDirectory
+
+_FILE_FORMATS = ("json", "csv", "parquet", "orc", "text", "avro", "xml")
+"""Formats that are told their columns and need a path. Others know their columns themselves."""
+_KAFKA = ("key", "value", "topic", "partition", "offset", "timestamp", "timestamptype")
+_ROWS_PER_FILE = "10000"
+_MOST_FILES = "100"
+"""Files per batch where files come as time passes; finite data is streamed file by file."""
+_FILES = whole(1, 1_000_000_000)
+_TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,2}\Z", re.ASCII)
+
+
+class Sources:
+    """The sources and tables of a flow, opened for one run."""
+
+    def __init__(self, session: SparkSession, spec: FlowSpec, directory: StateDirectory) -> None:
+        self._session = session
+        self._spec = spec
+        self._directory = directory
+        self._feeds: dict[str, Feed] = {}
+        self._settings: dict[str, str] = {}
+        self._started: bool | None = None
+        """What `start` was called with, if it was."""
+
+    def open(self, source: Source) -> DataFrame:
+        """Return a source's stream under the names of its schema.
+
+        Raises:
+            ConfigError: Spark does not know the format, a path is missing or an option is refused.
+        """
+        reader = self._spec.readers[source.name]
+        if reader.format in GENERATORS:
+            return self._open_generator(source, reader)
+        if reader.format == "dataframe" and reader.data.isStreaming:
+            return self._open_stream(source, reader.data)
+        if reader.format in ("replay", "rows", "dataframe"):
+            return self._open_feed(source, reader)
+        return self._open_format(source, reader)
+
+    def open_table(self, table: Table) -> DataFrame:
+        """Return a table under the names of its schema.
+
+        Raises:
+            ConfigError: Spark does not know the format, a path is missing or an option is refused.
+        """
+        reader = self._spec.readers[table.name]
+        owner = f"table {table.name}"
+        if reader.format == "dataframe":
+            if reader.data.isStreaming:
+                raise ConfigError(f"{owner} is a stream", "add it as a source")
+            return reader.data  # type: ignore[no-any-return]
+        if reader.format == "rows":
+            rows = RowTables(owner, table.schema).table(list(reader.data))
+            return self._session.createDataFrame(rows, struct(table.schema))
+        return _load(owner, self._session.read, reader.format, reader.options, table)
+
+    def start(self, *, available_now: bool) -> None:
+        """Begin to feed sources that this process feeds; finite ones completely if `available_now`.
+
+        An iterable without an end needs the option `max_rows` then.
+
+        Raises:
+            EvenflowError: One of them cannot be fed.
+        """
+        self._started = available_now
+        for feed in self._feeds.values():
+            feed.start(available_now=available_now)
+
+    def stop(self) -> None:
+        """Stop feeding."""
+        self._started = None
+        for feed in self._feeds.values():
+            feed.stop()
+
+    def raise_failure(self) -> None:
+        """Raise what ended the feeding of a source, if something did.
+
+        Raises:
+            RunError: An iterable of the user's failed.
+        """
+        for feed in self._feeds.values():
+            feed.raise_failure()
+
+    # Ours.
+
+    def _open_generator(self, source: Source, reader: Reader) -> DataFrame:
+        if not self._settings:
+            generator_source.register(self._session)
+        if source.name not in self._settings:
+            tasks = self._session.sparkContext.defaultParallelism
+            settings = generator_settings(reader.format, reader.options, tasks)
+            settings.update(self._begin(source.name, settings))
+            self._settings[source.name] = json.dumps(settings)
+        stream = self._session.readStream.format(generator_source.FORMAT)
+        stream = stream.schema(struct(source.schema))
+        return stream.option("settings", self._settings[source.name]).load()
+
+    def _begin(self, source: str, settings: dict[str, Any]) -> dict[str, int]:
+        """Return when the stream began, which is the same for all units and all later runs."""
+        kept = self._directory.feed(source) / "begin.json"
+        if not kept.exists():
+            write_json(kept, begin(settings, time.time_ns() // 1000))
+        found: dict[str, int] = json.loads(kept.read_text())
+        return found
+
+    # What this process feeds.
+
+    def _open_feed(self, source: Source, reader: Reader) -> DataFrame:
+        feed = self._feeds.get(source.name)
+        if feed is None:
+            folder = FeedFolder(self._directory.feed(source.name))
+            feed = self._feed(source, reader, folder)
+            self._feeds[source.name] = feed
+            if self._started is not None:
+                feed.start(available_now=self._started)
+        paced = reader.format == "rows" or _speed(reader) > 0
+        files = _option(reader, "maxFilesPerTrigger") or (_MOST_FILES if paced else "1")
+        parse_option(f"source {source.name}", "maxFilesPerTrigger", files, _FILES)
+        return self._stream_files(source, feed.folder.files, files)
+
+    def _stream_files(self, source: Source, folder: Path, files: str) -> DataFrame:
+        stream = self._session.readStream.schema(struct(source.schema))
+        return stream.option("maxFilesPerTrigger", files).parquet(spark_path(folder))
+
+    def _feed(self, source: Source, reader: Reader, folder: FeedFolder) -> Feed:
+        owner = f"source {source.name}"
+        own = ("rows_per_file", "maxFilesPerTrigger")
+        if reader.format == "rows":
+            options = check_options(owner, reader.options, (*own, "max_rows"))
+            return RowsFeed(
+                source.name,
+                folder,
+                rows=reader.data,
+                tables=RowTables(owner, source.schema),
+                rows_per_file=_rows_per_file(owner, options),
+                most=_parsed(owner, options, "max_rows", whole(1, 2**62)),
+            )
+        if reader.format == "dataframe":
+            options = check_options(owner, reader.options, own)
+            frame = positional(reader.data, source).toDF(*source.schema.names)
+        else:
+            options = {name: _option(reader, name) or "" for name in own if _option(reader, name)}
+            frame = self._finite(owner, source, reader)
+        names = source.schema.names
+        return ReplayFeed(
+            source.name,
+            folder,
+            read=lambda: frame,
+            event_time=None if source.event_time is None else names.index(source.event_time),
+            speed=_checked_speed(owner, source, reader),
+            rows_per_file=_rows_per_file(owner, options),
+        )
+
+    def _finite(self, owner: str, source: Source, reader: Reader) -> DataFrame:
+        """Return what a replay plays, as finite data."""
+        ours = ("source_format", "speed", "rows_per_file", "maxfilespertrigger", "table")
+        options = {k: v for k, v in reader.options.items() if k.lower() not in ours}
+        name, path = _option(reader, "table"), _option(reader, "path")
+        if (name is None) == (path is None):
+            raise ConfigError(f"{owner}: replay needs a path or a table", "give one of them")
+        if name is None:
+            format_ = _option(reader, "source_format") or "parquet"
+            return _load(owner, self._session.read, format_, options, source)
+        if not _TABLE_NAME.match(name):
+            raise ConfigError(f"{owner}: {name[:80]!r} is not the name of a table")
+        with _faults(owner, "table"):
+            frame = self._session.read.table(name)
+        return positional(frame, source).toDF(*source.schema.names)
+
+    # The user's, and Spark's.
+
+    def _open_stream(self, source: Source, frame: DataFrame) -> DataFrame:
+        """Return a stream of the user's session in ours.
+
+        A plan runs in the session of its leftmost part, with that session's settings; so an empty
+        stream of ours stands there.
+        """
+        nothing = self._directory.feed(source.name) / "nothing"
+        nothing.mkdir(parents=True, exist_ok=True)
+        ours = self._stream_files(source, nothing, "1")
+        return ours.union(positional(frame, source))
+
+    def _open_format(self, source: Source, reader: Reader) -> DataFrame:
+        owner = f"source {source.name}"
+        path, files = _option(reader, "path"), _option(reader, "maxFilesPerTrigger")
+        if files is not None:
+            parse_option(owner, "maxFilesPerTrigger", files, _FILES)
+        if path is not None and re.search(r"[*?\[{]", path):
+            # A pattern without files is an empty stream to Spark; more often it is a mistake.
+            with _faults(owner, reader.format, path):
+                self._session.read.text(path)
+        frame = _load(owner, self._session.readStream, reader.format, reader.options, source)
+        if reader.format.lower() == "kafka":
+            return _from_kafka(frame, source)
+        return frame
+
+
+def _load(
+    owner: str,
+    reader: DataFrameReader | DataStreamReader,
+    format_: str,
+    options: Mapping[str, str],
+    wanted: Source | Table,
+) -> DataFrame:
+    path = next((v for k, v in options.items() if k.lower() == "path"), None)
+    schema = struct(wanted.schema)
+    told = reader.format(format_).options(**options)
+    with _faults(owner, format_, path):
+        if format_.lower() in _FILE_FORMATS:
+            if path is None:
+                raise ConfigError(f"{owner}: format {format_} needs a path")
+            return told.schema(schema).load()
+        try:
+            return told.load()
+        except PySparkException as exc:
+            # Some sources have to be told their columns, others must not be.
+            if "schema" not in str(exc).lower():
+                raise
+            return told.schema(schema).load()
+
+
+def _from_kafka(frame: DataFrame, source: Source) -> DataFrame:
+    """Return the columns of a topic: Kafka's own, or those of the JSON in its values."""
+    if all(name.lower() in _KAFKA for name in source.schema.names):
+        return frame
+    value = F.from_json(F.col("value").cast("string"), struct(source.schema))
+    return frame.select(value.alias("value")).select(F.col("value.*"))
+
+
+@contextmanager
+def _faults(owner: str, format_: str, path: str | None = None) -> Iterator[None]:
+    """Turn what Spark says about formats, paths and options into a `ConfigError`."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as exc:
+        condition = exc.getCondition() if isinstance(exc, PySparkException) else None
+        text = str(exc)
+        if condition == "PATH_NOT_FOUND":
+            raise ConfigError(f"{owner}: {path} does not exist") from exc
+        if "DATA_SOURCE_NOT_FOUND" in text or "Failed to find data source" in text:
+            raise ConfigError(
+                f"{owner}: Spark does not know the format {format_[:80]}",
+                "check its name, or give Spark the connector's jar in spark.jars",
+            ) from exc
+        raise ConfigError(
+            f"{owner}: format {format_} cannot be opened: {_reason(exc)}",
+            "check the options; Spark's documentation of the format lists them",
+        ) from exc
+
+
+def _reason(exc: PySparkException | Py4JJavaError) -> str:
+    lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
+    # The first line of a fault that PySpark does not know only says where it was called.
+    at = 1 if isinstance(exc, Py4JJavaError) and len(lines) > 1 else 0
+    return lines[at].removeprefix(": ")[:300] if lines else "unknown reason"
+
+
+# Options.
+
+
+def _option(reader: Reader, name: str) -> str | None:
+    return next((v for k, v in reader.options.items() if k.lower() == name.lower()), None)
+
+
+def _parsed(owner: str, options: Mapping[str, str], name: str, parse: Any) -> Any:
+    return parse_option(owner, name, options[name], parse) if name in options else None
+
+
+def _rows_per_file(owner: str, options: Mapping[str, str]) -> int:
+    text = options.get("rows_per_file", _ROWS_PER_FILE)
+    return int(parse_option(owner, "rows_per_file", text, whole(1, 100_000_000)))
+
+
+def _speed(reader: Reader) -> float:
+    text = _option(reader, "speed") if reader.format == "replay" else None
+    return 0.0 if text is None else float(parse_option("replay", "speed", text, number(0, 1e9)))
+
+
+def _checked_speed(owner: str, source: Source, reader: Reader) -> float:
+    speed = _speed(reader)
+    if speed > 0 and source.event_time is None:
+        raise ConfigError(f"{owner}: a replay with a speed needs an event_time")
+    return speed

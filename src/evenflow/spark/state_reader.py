@@ -1,0 +1,67 @@
+"""Reading a stack's state from its checkpoint: what is open, and until when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as st
+
+from evenflow.spark.entries import LATE
+from evenflow.spark.late_bound import next_batch
+from evenflow.spark.stack import END, FAMILY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from evenflow.model.unit import Unit
+
+
+def has_state(checkpoint: Path) -> bool:
+    """Whether a batch has been committed, so that there is a state to read."""
+    return next_batch(checkpoint) > 0 and any((checkpoint / "commits").glob("[0-9]*"))
+
+
+def open_counts(session: SparkSession, unit: Unit, checkpoint: Path) -> dict[int, dict[str, int]]:
+    """Return, per family number, the sum of each count slot over all groups in the state."""
+    if not has_state(checkpoint):
+        return {}
+    names = [s.name for s in unit.slots if s.function == "count"]
+    grouped = _rows(session, unit, checkpoint).groupBy(FAMILY)
+    found = grouped.agg(*(F.sum(n).alias(n) for n in names)).collect()
+    return {row[FAMILY]: {n: int(row[n] or 0) for n in names} for row in found}
+
+
+def last_open_end(session: SparkSession, unit: Unit, checkpoint: Path) -> int | None:
+    """Return the last microsecond of the last open window, or None if none is open."""
+    if not has_state(checkpoint):
+        return None
+    rows = _rows(session, unit, checkpoint).filter(F.col(FAMILY) < LATE)
+    found = rows.agg(F.max(F.unix_micros(F.col(END)))).collect()[0][0]
+    return None if found is None else int(found)
+
+
+def _rows(session: SparkSession, unit: Unit, checkpoint: Path) -> DataFrame:
+    """Return family, end and count slots of every group.
+
+    State values are aggregation buffers in slot order under Spark's own names; slots of counts
+    come first and have one buffer each, so they are found by position.
+    """
+    state = session.read.format("statestore").load(str(checkpoint))
+    names = [s.name for s in unit.slots if s.function == "count"]
+    values = state.schema["value"].dataType
+    if not isinstance(values, st.StructType):
+        raise TypeError("the state's value is not a struct")
+    renamed = st.StructType(
+        [
+            st.StructField(names[i] if i < len(names) else f"_{i}", f.dataType, True)
+            for i, f in enumerate(values.fields)
+        ]
+    )
+    plain = state.select("key", F.col("value").cast(renamed).alias("value"))
+    key = F.col("key")
+    columns = [key.getField(FAMILY).alias(FAMILY), key.getField(END).alias(END)]
+    columns += [F.col("value").getField(n).alias(n) for n in names]
+    return plain.select(*columns)

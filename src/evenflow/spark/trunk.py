@@ -1,0 +1,201 @@
+"""Trunks: the operators below all queries of a unit, as DataFrames with positional column names.
+
+Columns are called `c0`, `c1`, ... here and above, so that no name a user chose reaches Spark's
+parser. The watermark is set at the source, over all its tuples, and nothing is pushed below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from evenflow.errors import ConfigError, InternalError
+from evenflow.model.operator import (
+    Apply,
+    Join,
+    JoinType,
+    Select,
+    Source,
+    Table,
+    Union,
+    Where,
+)
+from evenflow.spark.columns import compile_expression
+from evenflow.spark.types import from_spark, to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from evenflow.model import types as t
+    from evenflow.model.expression import Column, Expression
+    from evenflow.model.operator import Operator
+    from evenflow.spark.columns import Resolve
+
+OpenSource = Callable[[Source], "DataFrame"]
+"""Gives a source's stream under the names of its schema."""
+OpenPulse = Callable[[Source], "DataFrame"]
+"""Gives the pulse of a source: one column `us`, an event time in microseconds."""
+OpenTable = Callable[[Table], "DataFrame"]
+Applied = Callable[[Apply], Callable[["DataFrame"], "DataFrame"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Trunk:
+    """A trunk as a stream."""
+
+    frame: DataFrame
+    operator: Operator
+    pulse: SparkColumn | None
+    """Not NULL on rows that only move event time; None if there are none left."""
+
+    @property
+    def resolve(self) -> Resolve:
+        """Finds the operator's columns in the frame."""
+        return resolver(self.operator)
+
+
+def resolver(operator: Operator) -> Resolve:
+    """Return where the columns of an operator's output are found."""
+    places = {name: index for index, name in enumerate(operator.schema.names)}
+
+    def resolve(column: Column) -> SparkColumn:
+        found = F.col(f"c{places[column.path[0]]}")
+        return reduce(lambda value, name: value.getField(name), column.path[1:], found)
+
+    return resolve
+
+
+class TrunkBuilder:
+    """Builds trunks out of what the shell can open."""
+
+    def __init__(
+        self,
+        *,
+        source: OpenSource,
+        pulse: OpenPulse | None,
+        table: OpenTable,
+        applied: Applied,
+    ) -> None:
+        self._source = source
+        self._pulse = pulse
+        """None for units without windows, which need no event time."""
+        self._table = table
+        self._applied = applied
+
+    def build(self, operator: Operator) -> Trunk:
+        """Return the operator's output as a stream."""
+        if isinstance(operator, Source):
+            frame, pulse = self._open(operator)
+            return Trunk(frame, operator, pulse)
+        return Trunk(self.compile(operator), operator, None)
+
+    def _open(self, source: Source) -> tuple[DataFrame, SparkColumn | None]:
+        frame = positional(self._source(source), source)
+        if self._pulse is None or source.event_time is None:
+            return frame, None
+        at = source.schema.names.index(source.event_time)
+        pulse = self._pulse(source).select(
+            *(
+                F.timestamp_micros(F.col("us")).alias(f"c{i}")
+                if i == at
+                else F.lit(None).cast(to_spark(f.type)).alias(f"c{i}")
+                for i, f in enumerate(source.schema)
+            ),
+            F.lit(True).alias("_is_pulse"),
+        )
+        both = frame.withColumn("_is_pulse", F.lit(None).cast("boolean")).unionByName(pulse)
+        delay = f"{source.watermark_us // 1000} milliseconds"
+        return both.withWatermark(f"c{at}", delay), F.col("_is_pulse")
+
+    def compile(self, operator: Operator) -> DataFrame:
+        """Return the operator's output without the pulse."""
+        match operator:
+            case Source():
+                frame, pulse = self._open(operator)
+                return frame if pulse is None else _without_pulse(frame, pulse)
+            case Where(input=below, predicate=predicate):
+                compiled = compile_expression(predicate, resolver(below))
+                held = compiled.value
+                if compiled.error is not None:
+                    held = held & ~compiled.error
+                return self.compile(below).filter(held)
+            case Select(input=below, columns=columns):
+                return self._selected(below, tuple(e for _, e in columns))
+            case Union(inputs=inputs):
+                return reduce(lambda a, b: a.unionByName(b), map(self.compile, inputs))
+            case Join():
+                return self._joined(operator)
+            case Apply():
+                return self._apply(operator)
+            case _:
+                raise InternalError(f"{operator.kind} cannot be a trunk")
+
+    def _selected(self, below: Operator, columns: tuple[Expression, ...]) -> DataFrame:
+        resolve = resolver(below)
+        values = [compile_expression(e, resolve).value for e in columns]
+        return self.compile(below).select(*(v.alias(f"c{i}") for i, v in enumerate(values)))
+
+    def _joined(self, join: Join) -> DataFrame:
+        left = self.compile(join.input)
+        right = self._table(join.table)
+        names = join.table.schema.names
+        right = right.select(*(F.col(_quoted(n)).alias(f"r{i}") for i, n in enumerate(names)))
+        resolve = resolver(join.input)
+        equal = reduce(
+            lambda a, b: a & b,
+            (
+                compile_expression(e, resolve).value == F.col(f"r{names.index(column)}")
+                for e, column in join.keys
+            ),
+        )
+        how = "inner" if join.join_type is JoinType.INNER else "left"
+        joined = left.join(F.broadcast(right), equal, how)
+        width = len(join.input.schema)
+        columns = [F.col(f"c{i}") for i in range(width)]
+        columns += [F.col(f"r{i}").alias(f"c{width + i}") for i in range(len(names))]
+        return joined.select(*columns)
+
+    def _apply(self, apply: Apply) -> DataFrame:
+        below = self.compile(apply.input).toDF(*apply.input.schema.names)
+        result: Any = self._applied(apply)(below)
+        return positional(result, apply)
+
+
+def positional(frame: DataFrame, operator: Operator) -> DataFrame:
+    """Return a frame's columns under positional names, checked against the operator's schema."""
+    found = {f.name.lower(): f for f in frame.schema.fields}
+    columns = []
+    for index, field in enumerate(operator.schema):
+        given = found.get(field.name.lower())
+        if given is None:
+            raise ConfigError(f"{operator.kind} gives no column {field.name}")
+        column = F.col(_quoted(given.name))
+        if not _same(given.dataType, field.type):
+            column = column.cast(to_spark(field.type))
+        columns.append(column.alias(f"c{index}"))
+    return frame.select(*columns)
+
+
+def _same(given: Any, wanted: t.DataType) -> bool:
+    try:
+        return from_spark(given) == wanted
+    except ConfigError:
+        return False
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _without_pulse(frame: DataFrame, pulse: SparkColumn) -> DataFrame:
+    """Remove the pulse's rows above the watermark, and let nothing be pushed below it.
+
+    A random expression keeps the filter, and whatever is above it, where it is.
+    """
+    barrier = F.rand() + F.rand() >= 0
+    return frame.filter(pulse.isNull().eqNullSafe(barrier)).drop("_is_pulse")

@@ -1,0 +1,244 @@
+"""Exit codes, errors on stderr, data on stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import typer
+from tests.architecture.tree import ROOT
+from tests.cli.flows import GOOD, changed, write
+
+import evenflow
+from evenflow.cli.command import guarded, one_line, print_error
+from evenflow.errors import (
+    EnvironmentFaultError,
+    FileError,
+    QueryError,
+    RunError,
+    StateError,
+    UserError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import Invoke
+
+COMMANDS = ("check", "explain", "run", "status", "compare", "demo", "doctor", "bench", "schema")
+
+
+def _exit_code(error: BaseException) -> int:
+    @guarded
+    def command(verbose: bool = False) -> None:
+        raise error
+
+    with pytest.raises(typer.Exit) as caught:
+        command()
+    return caught.value.exit_code
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (UserError("x"), 2),
+        (StateError("in use"), 2),
+        (QueryError("column.unknown", "x"), 2),
+        (FileError("x", (UserError("y"),)), 2),
+        (RunError("x"), 1),
+        (EnvironmentFaultError("x"), 1),
+        (RuntimeError("a bug"), 1),
+        (KeyboardInterrupt(), 130),
+        (typer.Exit(3), 3),
+    ],
+)
+def test_an_error_becomes_an_exit_code(error: BaseException, code: int) -> None:
+    assert _exit_code(error) == code
+
+
+def test_an_error_is_one_line_with_code_place_and_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "SELECT meter,\n       kw FROM readings"
+    print_error(
+        QueryError(
+            "column.unknown",
+            "column kw\nis not known",
+            query="q",
+            text=text,
+            position=21,
+            hint="kwh?",
+        )
+    )
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.splitlines() == [
+        "error[column.unknown]: query q, line 2 column 8: column kw is not known",
+        "         kw FROM readings",
+        "         ^",
+        "  hint: kwh?",
+    ]
+
+
+def test_every_fault_of_a_file_gets_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    print_error(FileError("2 faults", (UserError("a"), QueryError("sql.syntax", "b"))))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["error[input.invalid]: a", "error[sql.syntax]: query: b"]
+
+
+def test_errors_survive_a_process_boundary() -> None:
+    error = FileError("2 faults", (UserError("a", "hint"), QueryError("sql.syntax", "b")))
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.message, again.code) == ("2 faults", "config.file")
+    assert [(f.code, f.message, f.hint) for f in again.faults] == [
+        ("input.invalid", "a", "hint"),
+        ("sql.syntax", "b", None),
+    ]
+
+
+def test_a_stack_trace_comes_with_verbose_only(invoke: Invoke, tmp_path: Path) -> None:
+    path = write(tmp_path, changed("weight: 3", "weigth: 3"))
+    assert "Traceback" not in invoke("check", path).stderr
+    assert "Traceback" in invoke("check", path, "-v").stderr
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    assert one_line("a\x1b[31m\nb") == "a?[31m b"
+    assert len(one_line("x" * 1000)) == 500
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+
+def test_check_says_that_a_file_is_right(invoke: Invoke, tmp_path: Path) -> None:
+    result = invoke("check", write(tmp_path, GOOD))
+    assert result.exit_code == 0
+    assert result.stdout.startswith("metering is right: 2 queries over 1 source, ")
+    assert "table sites is read by no query" in result.stderr
+
+
+@pytest.mark.parametrize("option", [["--json"], ["--format", "json"]])
+def test_check_as_json(invoke: Invoke, tmp_path: Path, option: list[str]) -> None:
+    result = invoke("check", write(tmp_path, GOOD), *option)
+    found = json.loads(result.stdout)
+    assert found["valid"] is True
+    assert (found["queries"], found["sources"], found["tables"]) == (2, 1, 1)
+    assert found["operators_shared"] < found["operators_alone"]
+
+
+def test_check_warns_of_queries_whose_answers_go_nowhere(invoke: Invoke, tmp_path: Path) -> None:
+    text = changed("    sink: {format: parquet, path: out/heavy}\n", "")
+    assert "query heavy has no sink" in invoke("check", write(tmp_path, text)).stderr
+    text += "  over: {sql: SELECT meter FROM heavy, sink: {format: console}}\n"
+    assert "heavy" not in invoke("check", write(tmp_path, text)).stderr
+
+
+def test_bad_input_exits_with_2_and_nothing_on_stdout(invoke: Invoke, tmp_path: Path) -> None:
+    for text in (
+        changed("weight: 3", "weigth: 3"),
+        changed("FROM readings WHERE 0", "FROM x WHERE 0"),
+    ):
+        result = invoke("check", write(tmp_path, text), "--json")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.startswith("error[")
+    assert invoke("check", tmp_path / "none.yaml").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["nonsense"],
+        ["check"],
+        ["check", "a", "b"],
+        ["check", "a", "--nonsense"],
+        ["explain", "a", "--format", "png"],
+        ["compare", "a", "--rows", "0"],
+        ["compare", "a", "--rows", "many"],
+        ["run", "a", "--for", "soon"],
+        ["bench", "nonsense"],
+    ],
+)
+def test_usage_errors_exit_with_2(invoke: Invoke, words: list[str]) -> None:
+    result = invoke(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr
+
+
+def test_schema_prints_the_json_schema(invoke: Invoke) -> None:
+    assert json.loads(invoke("schema").stdout)["title"] == "Evenflow flow file"
+
+
+def test_version_and_help(invoke: Invoke) -> None:
+    assert invoke("--version").stdout == f"evenflow {evenflow.__version__}\n"
+    shown = invoke("--help").stdout
+    assert all(command in shown for command in COMMANDS)
+    for command in COMMANDS:
+        assert invoke(command, "--help").exit_code == 0
+
+
+def test_every_command_is_documented() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert [c for c in COMMANDS if f"`evenflow {c}" not in page] == []
+
+
+# --- as a process ---------------------------------------------------------------------------------
+
+
+def _evenflow(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "evenflow", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+@pytest.mark.slow
+def test_help_answers_at_once() -> None:
+    script = str(Path(sys.executable).with_name("evenflow"))
+    best = float("inf")
+    for _ in range(10):  # the machine may be busy with other tests
+        start = time.perf_counter()
+        subprocess.run([script, "--help"], check=True, stdout=subprocess.DEVNULL)
+        best = min(best, time.perf_counter() - start)
+        if best < 0.3:
+            break
+    assert best < 0.3
+
+
+@pytest.mark.slow
+def test_a_process_ends_with_the_exit_code(tmp_path: Path) -> None:
+    good, bad = write(tmp_path, GOOD), tmp_path / "bad.yaml"
+    bad.write_text("evenflow: 2\n", encoding="utf-8")
+    assert _evenflow("check", str(good)).returncode == 0
+    result = _evenflow("check", str(bad))
+    assert (result.returncode, result.stdout) == (2, "")
+    assert len(result.stderr.splitlines()) == 2
+
+
+@pytest.mark.slow
+def test_a_closed_pipe_is_no_complaint(tmp_path: Path) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    done = subprocess.run(
+        [sys.executable, "-m", "evenflow", "explain", str(write(tmp_path, GOOD))],
+        stdout=write_end,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    os.close(write_end)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_bench_prints_cases(invoke: Invoke, shell: Callable[..., None]) -> None:
+    case = {"case": "same-keys", "queries": 50, "ratio": 20.5, "equal": True}
+    result = {"bench": "sharing", "cases": [case]}
+    shell("bench.sharing", run=lambda quick, on_step: result)
+    assert json.loads(invoke("bench", "sharing", "--quick", "--json").stdout) == result
+    assert invoke("bench", "sharing").stdout.splitlines() == [
+        "case       queries  ratio  equal",
+        "same-keys       50   20.5  yes",
+    ]

@@ -1,0 +1,30 @@
+"""One Spark session for all tests of this folder, on the master that EVENFLOW_MASTER names."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything here needs a JVM."""
+    for item in items:
+        if "tests/spark/" in str(item.path):
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session of ours."""
+    from evenflow.spark.session import make_session
+
+    session = make_session("evenflow tests", os.environ.get("EVENFLOW_MASTER"))
+    yield session
+    session.stop()

@@ -1,0 +1,141 @@
+"""Random sets of queries: shared answers equal those of plain Spark, counts equal a plain count."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from evenflow.base.duration import MICROSECONDS
+from evenflow.graph.graph import Graph
+from evenflow.model.flow import FlowSpec, Reader
+from evenflow.model.operator import Source, Table
+from evenflow.model.query import Sink
+from evenflow.model.schema import parse_schema
+from evenflow.spark.run import Run
+from evenflow.spark.session import own_session
+from evenflow.spark.types import struct
+from tests.spark import random_set as rs
+from tests.spark.reference import PlainRun, canonical_rows, count_windows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+SETS = int(os.environ.get("EVENFLOW_RANDOM_SETS", "20"))
+SEED = int(os.environ.get("EVENFLOW_SEED", "20261115"))
+QUERIES = 7
+FILES = 5
+ROWS = 250
+
+
+class RandomSet:
+    """One set: data on disk, queries in a graph, both ways to run them."""
+
+    def __init__(self, session: SparkSession, seed: int, folder: Path) -> None:
+        self.session = session
+        self.folder = folder
+        rng = random.Random(seed)
+        rs.write_data(rng, folder / "data", FILES, ROWS)
+        rs.write_table(folder / "cities")
+        self.queries = rs.make_queries(rng, QUERIES)
+        self.graph = Graph("random")
+        schema = parse_schema(rs.SCHEMA)
+        self.graph.add_source(Source("s", schema, "ts", rs.WATERMARK_US, "files"))
+        self.graph.add_table(Table("cities", parse_schema(rs.TABLE_SCHEMA), "cities"))
+        self.graph.add_sql({q.name: q.sql for q in self.queries}, sinks=(Sink("memory"),))
+
+    def spec(self) -> FlowSpec:
+        data, table = str(self.folder / "data"), str(self.folder / "cities")
+        return FlowSpec(
+            name="random",
+            queries=tuple(self.graph.queries.values()),
+            readers={
+                "s": Reader(format="parquet", options={"path": data, "maxFilesPerTrigger": "1"}),
+                "cities": Reader(format="parquet", options={"path": table}),
+            },
+        )
+
+    def shared(self, state: str = "state") -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return answers per query and the final status of a shared run."""
+        run = Run(self.spec(), self.session, self.folder / state)
+        run.start(available_now=True)
+        run.wait()
+        answers = {
+            q.name: canonical_rows(run.answers(q.name).to_pylist()) for q in self.spec().queries
+        }
+        return answers, run.stop()
+
+    def plain(self) -> dict[str, Any]:
+        """Return answers per query of plain Spark."""
+        folder = self.folder / "plain"
+        return PlainRun(self._own(), self.spec(), self._open, self._table, folder).answers()
+
+    def _own(self) -> SparkSession:
+        """Return a session for the plain side: small data, so compiling would cost the most."""
+        own = own_session(self.session)
+        own.conf.set("spark.sql.codegen.wholeStage", "false")
+        own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        return own
+
+    def _open(self, source: Source) -> DataFrame:
+        stream = self._own().readStream.schema(struct(source.schema))
+        stream = stream.option("maxFilesPerTrigger", 1)
+        return stream.parquet(str(self.folder / "data"))
+
+    def _table(self, table: Table) -> DataFrame:
+        return self._own().read.parquet(str(self.folder / "cities"))
+
+    def files(self) -> list[DataFrame]:
+        """Return the files as finite data, in order."""
+        own = self._own()
+        schema = struct(parse_schema(rs.SCHEMA))
+        paths = sorted((self.folder / "data").iterdir())
+        return [own.read.schema(schema).parquet(str(p)) for p in paths]
+
+
+def differences(set_: RandomSet, shared: dict[str, Any], plain: dict[str, Any]) -> list[str]:
+    """Return one line per query whose answers differ."""
+    found = []
+    for query in set_.queries:
+        if shared[query.name] != plain[query.name]:
+            more = list((shared[query.name] - plain[query.name]).items())[:3]
+            less = list((plain[query.name] - shared[query.name]).items())[:3]
+            found.append(f"{query.sql}\n  only shared: {more}\n  only plain: {less}")
+    return found
+
+
+def wrong_counts(set_: RandomSet, status: dict[str, Any]) -> list[str]:
+    """Return one line per query whose counts differ from a plain count."""
+    found = []
+    files = set_.files()
+    for query in set_.queries:
+        counts = status["queries"][query.name]["counts"]
+        total = sum(v for k, v in counts.items() if k not in ("in", "shed"))
+        if counts["in"] != total + sum(counts["shed"].values()):
+            found.append(f"{query.name}: does not add up: {counts}")
+        if query.joins or query.size_s is None or query.slide_s is None:
+            continue
+        size, slide = query.size_s * MICROSECONDS, query.slide_s * MICROSECONDS
+        wanted = count_windows(files, query.where, size, slide, rs.WATERMARK_US)
+        given = (counts["in"], counts["late"], counts["contributed"], counts["open"])
+        if given != (wanted.tuples_in, wanted.late, wanted.contributed, wanted.open):
+            found.append(f"{query.sql}\n  counted {given}, expected {wanted}")
+    return found
+
+
+@pytest.mark.parametrize("number", range(SETS))
+def test_shared_answers_equal_plain_answers(
+    spark: SparkSession, tmp_path: Path, number: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_ = RandomSet(spark, SEED + number, tmp_path)
+    shared, status = set_.shared()
+    assert not differences(set_, shared, set_.plain())
+    assert not wrong_counts(set_, status)
+    if number == SETS - 1:
+        with capsys.disabled():
+            sys.stdout.write(f"\nrandom sets: {SETS} run, seeds {SEED} to {SEED + SETS - 1}\n")

@@ -1,0 +1,136 @@
+"""Options of generators: what is refused, and what is meant by default."""
+
+from __future__ import annotations
+
+import pytest
+
+from evenflow.errors import ConfigError
+from evenflow.spark.generator_options import GENERATORS, begin, generator_settings
+from evenflow.spark.generator_source import GeneratorReader
+
+
+@pytest.mark.parametrize(
+    ("format_", "options"),
+    [
+        ("constant", {"rte": "5"}),
+        ("constant", {"meters": "5"}),
+        ("constant", {"rate": "0"}),
+        ("constant", {"rate": "nan"}),
+        ("constant", {"rate": "many"}),
+        ("constant", {"rate": "6000000"}),
+        ("constant", {"rate": "5", "rowsPerSecond": "5"}),
+        ("poisson", {"seed": "-1"}),
+        ("poisson", {"start": "yesterday"}),
+        ("poisson", {"speed": "0"}),
+        ("poisson", {"rows": "1.5"}),
+        ("burst", {"rate": "100"}),
+        ("burst", {"interval": "0"}),
+        ("burst", {"max_delay": "0"}),
+        ("meters", {"districts": "21", "feeders": "20"}),
+        ("meters", {"disorder": "1.1"}),
+        ("meters", {"max_rows_per_batch": "0"}),
+    ],
+)
+def test_wrong_options_are_refused(format_: str, options: dict[str, str]) -> None:
+    with pytest.raises(ConfigError):
+        generator_settings(format_, options, 2)
+
+
+def test_a_misspelt_option_is_hinted_at() -> None:
+    with pytest.raises(ConfigError) as caught:
+        generator_settings("meters", {"metres": "5"}, 2)
+    assert caught.value.hint == "did you mean meters?"
+
+
+@pytest.mark.parametrize("format_", GENERATORS)
+def test_every_generator_runs_without_options(format_: str) -> None:
+    made = generator_settings(format_, {}, 3)
+    assert (made["seed"], made["rows"], made["partitions"]) == (0, None, 3)
+    assert made["max_rows_per_batch"] >= 1_000_000
+
+
+def test_names_of_options_are_compared_as_spark_does() -> None:
+    assert generator_settings("constant", {"ROWSPERSECOND": "5"}, 2)["milli_rate"] == 5000
+    assert generator_settings("burst", {"Interval": "2 minutes"}, 2)["interval_ticks"] == 1200
+
+
+class _Clock:
+    """Says what time it is."""
+
+    def __init__(self) -> None:
+        self.seconds = 1_794_787_200.0
+
+    def time_ns(self) -> int:
+        return int(self.seconds * 1e9)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
+    made = _Clock()
+    monkeypatch.setattr("evenflow.spark.generator_source.time", made)
+    return made
+
+
+def reader(clock: _Clock, **options: str) -> GeneratorReader:
+    settings = generator_settings("constant", {"rate": "100", **options}, 4)
+    settings.update(begin(settings, clock.time_ns() // 1000))
+    return GeneratorReader(settings)
+
+
+def test_what_is_due_follows_the_clock(clock: _Clock) -> None:
+    made = reader(clock)
+    limit = made.getDefaultReadLimit()
+    start = made.initialOffset()
+    assert made.latestOffset(start, limit) == start
+    clock.seconds += 2
+    end = made.latestOffset(start, limit)
+    assert end["rows"] == 200
+    clock.seconds += 100  # nobody read for a while: what came in between is there
+    assert made.latestOffset(end, limit)["rows"] == 10_200
+
+
+def test_a_limit_holds_to_the_tuple(clock: _Clock) -> None:
+    made = reader(clock, max_rows_per_batch="33", start="2026-01-01")
+    clock.seconds += 1
+    offset = made.initialOffset()
+    seen = []
+    for _ in range(4):
+        end = made.latestOffset(offset, made.getDefaultReadLimit())
+        parts = made.partitions(offset, end)
+        seen += [row["id"] for p in parts for b in made.read(p) for row in b.to_pylist()]
+        offset = end
+    assert offset["rows"] == 100
+    assert seen == list(range(100))
+    assert made.latestOffset(offset, made.getDefaultReadLimit()) == offset
+    assert list(made.partitions(offset, offset)) == []
+
+
+def test_a_finite_stream_is_all_there_now_or_comes_as_time_passes(clock: _Clock) -> None:
+    made = reader(clock, rows="250")
+    start = made.initialOffset()
+    clock.seconds += 1
+    assert made.latestOffset(start, made.getDefaultReadLimit())["rows"] == 100
+    made.prepareForTriggerAvailableNow()
+    end = made.latestOffset(start, made.getDefaultReadLimit())
+    assert end["rows"] == 250
+    assert made.latestOffset(end, made.getDefaultReadLimit()) == end
+
+
+def test_what_is_available_now_does_not_grow(clock: _Clock) -> None:
+    made = reader(clock)
+    start = made.initialOffset()
+    clock.seconds += 1
+    made.prepareForTriggerAvailableNow()
+    clock.seconds += 5
+    assert made.latestOffset(start, made.getDefaultReadLimit())["rows"] == 100
+
+
+def test_tasks_share_a_batch_without_gap_or_repeat(clock: _Clock) -> None:
+    made = reader(clock, rate="100000", start="2026-01-01", partitions="3")
+    clock.seconds += 1
+    start = made.initialOffset()
+    end = made.latestOffset(start, made.getDefaultReadLimit())
+    parts = made.partitions(start, end)
+    assert len(parts) == 3
+    ids = [i for p in parts for b in made.read(p) for i in b.column("id").to_pylist()]
+    assert ids == list(range(100_000))
