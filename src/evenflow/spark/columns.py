@@ -32,11 +32,13 @@ Resolve = Callable[[Column], "SparkColumn"]
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A value, and when it is an error. The value is NULL where it is."""
+    """A value, and when it is an error."""
 
     value: SparkColumn
     error: SparkColumn | None = None
     """Never NULL. None if the expression cannot fail."""
+    null_on_error: bool = True
+    """Whether the value is certainly NULL where it is an error."""
 
 
 def compile_expression(expression: Expression, resolve: Resolve) -> Compiled:
@@ -55,7 +57,8 @@ def compile_expression(expression: Expression, resolve: Resolve) -> Compiled:
             if function in _SPECIAL:
                 return _SPECIAL[function](expression, parts)
             value = _FUNCTIONS[function](*(part.value for part in parts))
-            return Compiled(value, _any(part.error for part in parts))
+            strict = function not in _SEES_NULL
+            return Compiled(value, _any(part.error for part in parts), strict and _strict(parts))
 
 
 def literal(expression: Literal) -> SparkColumn:
@@ -78,18 +81,23 @@ def _any(errors: Any) -> SparkColumn | None:
     return reduce(lambda a, b: a | b, present) if present else None
 
 
+def _strict(parts: list[Compiled]) -> bool:
+    """Whether what is NULL if any part is NULL is NULL on an error of any part."""
+    return all(part.null_on_error for part in parts)
+
+
 def _cast(expression: Cast, resolve: Resolve) -> Compiled:
     operand = compile_expression(expression.operand, resolve)
     type_ = to_spark(expression.type)
     bare = Cast(Column(("x",), expression.operand.type), expression.type)
     if not can_fail(bare):
-        return Compiled(operand.value.cast(type_), operand.error)
+        return Compiled(operand.value.cast(type_), operand.error, operand.null_on_error)
     value = operand.value.try_cast(type_)
     failed = operand.value.isNotNull() & value.isNull()
     if expression.operand.type == t.DOUBLE and isinstance(expression.type, t.DecimalType):
         # NaN and infinity are NULL as decimals, in ANSI mode too.
         failed = failed & (F.abs(operand.value) < F.lit(math.inf))
-    return Compiled(value, _any((operand.error, failed)))
+    return Compiled(value, _any((operand.error, failed)), operand.null_on_error)
 
 
 def _case(expression: Case, resolve: Resolve) -> Compiled:
@@ -112,7 +120,7 @@ def _case(expression: Case, resolve: Resolve) -> Compiled:
                 error if error is not None else F.lit(False)
             )
         error = _any((condition.error, error))
-    return Compiled(value, error)
+    return Compiled(value, error, null_on_error=False)
 
 
 def _and(_: Call, parts: list[Compiled]) -> Compiled:
@@ -120,7 +128,7 @@ def _and(_: Call, parts: list[Compiled]) -> Compiled:
     error = _any(part.error for part in parts)
     if error is None:
         return Compiled(value)
-    return Compiled(value, error & ~_decided(parts, when=False))
+    return Compiled(value, error & ~_decided(parts, when=False), _strict(parts))
 
 
 def _or(_: Call, parts: list[Compiled]) -> Compiled:
@@ -128,7 +136,7 @@ def _or(_: Call, parts: list[Compiled]) -> Compiled:
     error = _any(part.error for part in parts)
     if error is None:
         return Compiled(value)
-    return Compiled(value, error & ~_decided(parts, when=True))
+    return Compiled(value, error & ~_decided(parts, when=True), _strict(parts))
 
 
 def _decided(parts: list[Compiled], *, when: bool) -> SparkColumn:
@@ -136,7 +144,8 @@ def _decided(parts: list[Compiled], *, when: bool) -> SparkColumn:
 
     def decides(part: Compiled) -> SparkColumn:
         sure = part.value.eqNullSafe(F.lit(when))
-        return sure if part.error is None else sure & ~part.error
+        # Without this the error would stand here twice, and grow with every level of nesting.
+        return sure if part.error is None or part.null_on_error else sure & ~part.error
 
     return reduce(lambda a, b: a | b, map(decides, parts))
 
@@ -147,7 +156,7 @@ def _coalesce(_: Call, parts: list[Compiled]) -> Compiled:
     for part in reversed(parts):
         later = None if error is None else part.value.isNull() & error
         error = _any((part.error, later))
-    return Compiled(value, error)
+    return Compiled(value, error, null_on_error=False)
 
 
 def _checked(
@@ -160,10 +169,10 @@ def _checked(
         left, right = parts[0].value, parts[1].value
         inner = _any(part.error for part in parts)
         if not can_fail(_bare(call)):
-            return Compiled(plain(left, right), inner)
+            return Compiled(plain(left, right), inner, _strict(parts))
         value = trying(left, right)
         failed = left.isNotNull() & right.isNotNull() & value.isNull()
-        return Compiled(value, _any((inner, failed)))
+        return Compiled(value, _any((inner, failed)), _strict(parts))
 
     return compile_
 
@@ -182,22 +191,24 @@ def _bare(call: Call) -> Call:
 def _negate(call: Call, parts: list[Compiled]) -> Compiled:
     part = parts[0]
     if not can_fail(_bare(call)):
-        return Compiled(F.negate(part.value), part.error)
+        return Compiled(F.negate(part.value), part.error, part.null_on_error)
     if isinstance(call.type, t.DecimalType):
         return _changed_sign(part, call.type, F.negate)
     value = F.try_subtract(F.lit(0).cast(to_spark(call.type)), part.value)
-    return Compiled(value, _any((part.error, part.value.isNotNull() & value.isNull())))
+    failed = part.value.isNotNull() & value.isNull()
+    return Compiled(value, _any((part.error, failed)), part.null_on_error)
 
 
 def _abs(call: Call, parts: list[Compiled]) -> Compiled:
     part = parts[0]
     if not can_fail(_bare(call)):
-        return Compiled(F.abs(part.value), part.error)
+        return Compiled(F.abs(part.value), part.error, part.null_on_error)
     if isinstance(call.type, t.DecimalType):
         return _changed_sign(part, call.type, F.abs)
     negated = F.try_subtract(F.lit(0).cast(to_spark(call.type)), part.value)
     value = F.when(part.value < 0, negated).otherwise(part.value)
-    return Compiled(value, _any((part.error, part.value.isNotNull() & value.isNull())))
+    failed = part.value.isNotNull() & value.isNull()
+    return Compiled(value, _any((part.error, failed)), part.null_on_error)
 
 
 def _changed_sign(
@@ -215,14 +226,16 @@ def _changed_sign(
     value = part.value
     too_long = value <= low if change is F.abs else (value <= low) | (value >= high)
     failed = value.isNotNull() & too_long
-    return Compiled(change(F.when(~failed, value)), _any((part.error, failed)))
+    changed = change(F.when(~failed, value))
+    return Compiled(changed, _any((part.error, failed)), part.null_on_error)
 
 
 def _round(call: Call, parts: list[Compiled]) -> Compiled:
     digits = call.arguments[1] if len(call.arguments) == 2 else Literal(0, t.INT)
     if not isinstance(digits, Literal) or not isinstance(digits.value, int):
         raise InternalError("round without literal digits")
-    return Compiled(F.round(parts[0].value, digits.value), parts[0].error)
+    rounded = F.round(parts[0].value, digits.value)
+    return Compiled(rounded, parts[0].error, parts[0].null_on_error)
 
 
 def _like(call: Call, parts: list[Compiled]) -> Compiled:
@@ -230,14 +243,16 @@ def _like(call: Call, parts: list[Compiled]) -> Compiled:
     if not isinstance(escape, Literal):
         raise InternalError("like without a literal escape character")
     # Spark wants the bare literal; a cast around it is refused.
-    return Compiled(F.like(parts[0].value, parts[1].value, F.lit(escape.value)), parts[0].error)
+    found = F.like(parts[0].value, parts[1].value, F.lit(escape.value))
+    return Compiled(found, parts[0].error, parts[0].null_on_error)
 
 
 def _date_trunc(call: Call, parts: list[Compiled]) -> Compiled:
     unit = call.arguments[0]
     if not isinstance(unit, Literal):
         raise InternalError("date_trunc without a literal unit")
-    return Compiled(F.date_trunc(str(unit.value), parts[1].value), parts[1].error)
+    start = F.date_trunc(str(unit.value), parts[1].value)
+    return Compiled(start, parts[1].error, parts[1].null_on_error)
 
 
 _MICROSECOND = datetime.resolution
@@ -258,6 +273,9 @@ _SPECIAL: dict[str, Callable[[Call, list[Compiled]], Compiled]] = {
     "like": _like,
     "date_trunc": _date_trunc,
 }
+
+_SEES_NULL = ("<=>", "in", "is_null", "greatest", "least")
+"""Functions that can give a value although an argument is NULL."""
 
 _FUNCTIONS: dict[str, Callable[..., SparkColumn]] = {
     "not": lambda a: ~a,

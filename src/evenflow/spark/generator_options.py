@@ -107,7 +107,6 @@ def _instant_us(text: str) -> int:
 _RATE: dict[str, Parse] = {
     "rate": number(0.001, MAX_RATE),
     # As Spark's own rate source calls it.
-    "rowsPerSecond": number(0.001, MAX_RATE),
 }
 _EVERY: dict[str, Parse] = {
     "seed": whole(0, 2**63 - 1),
@@ -169,9 +168,7 @@ def generator_settings(format_: str, options: Mapping[str, str], partitions: int
 def _add_rate(settings: dict[str, Any], values: Mapping[str, Any]) -> float:
     """Add what arrivals need; return the highest rate."""
     if settings["kind"] != "burst":
-        if "rate" in values and "rowsPerSecond" in values:
-            raise ConfigError("rate and rowsPerSecond are the same", "give one of them")
-        rate: float = values.get("rate", values.get("rowsPerSecond", 1000.0))
+        rate: float = values.get("rate", 1000.0)
         settings["milli_rate"] = round(rate * 1000)
         return rate
     longest = max(1, round(values.get("max_delay", 10.0) * 1000))

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
+from evenflow.spark.feed import spark_path
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -68,7 +70,7 @@ class LateBound:
 
     def column(self, session: SparkSession) -> Column:
         """Return the bound, in microseconds, of the batch that evaluates it."""
-        line = session.read.text(self._file.as_uri())
+        line = session.read.text(spark_path(self._file))
         values = F.split(F.col("value"), ",").cast(st.ArrayType(st.LongType()))
         return F.get(line.select(values).scalar(), F.lit(0))
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet
 
 from evenflow.errors import ConfigError, RunError
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 
     from evenflow.model.operator import Source
 
+GENERATED = ("meters", "constant", "poisson", "burst")
+_END = "end.parquet"
+_AHEAD = timedelta(days=30)
 FILES = 6
 """Files per source: the first warms both sides up, the others are measured."""
 _FIRST_SECONDS = 60.0
@@ -32,14 +38,26 @@ _PATIENCE_SECONDS = 10.0
 def record(session: SparkSession, spec: FlowSpec, folder: Path, rows: int) -> FlowSpec:
     """Record up to `rows` tuples of each source; return the flow reading them instead."""
     state = StateDirectory(folder / "recording")
-    sources = Sources(session, spec, state)
+    sources = Sources(session, _bounded(spec, rows), state)
     sources.start(available_now=False)
     try:
         for source in spec.sources():
-            _record_source(sources, source, folder / source.name, rows)
+            finite = spec.readers[source.name].format in GENERATED
+            _record_source(sources, source, folder / source.name, rows, finite=finite)
     finally:
         sources.stop()
     return recorded(spec, folder)
+
+
+def _bounded(spec: FlowSpec, rows: int) -> FlowSpec:
+    """Return the flow with generators that make just the sample, as fast as they can."""
+    readers = {
+        name: replace(reader, options={"rows": str(rows), **reader.options})
+        if reader.format in GENERATED
+        else reader
+        for name, reader in spec.readers.items()
+    }
+    return replace(spec, readers=readers)
 
 
 def recorded(spec: FlowSpec, folder: Path) -> FlowSpec:
@@ -64,6 +82,7 @@ def recorded_rows(spec: FlowSpec, folder: Path) -> dict[str, list[int]]:
         source.name: [
             pyarrow.parquet.read_metadata(p).num_rows
             for p in sorted((folder / source.name).glob("*.parquet"))
+            if p.name != _END
         ]
         for source in spec.sources()
     }
@@ -91,10 +110,13 @@ class _Recorder:
         return self._left <= 0
 
 
-def _record_source(sources: Sources, source: Source, folder: Path, rows: int) -> None:
+def _record_source(
+    sources: Sources, source: Source, folder: Path, rows: int, *, finite: bool
+) -> None:
     recorder = _Recorder(rows)
     frame = sources.open(source)
-    query = frame.writeStream.foreachBatch(recorder).start()
+    writer = frame.writeStream.foreachBatch(recorder)
+    query = (writer.trigger(availableNow=True) if finite else writer).start()
     try:
         while query.isActive and not recorder.done:
             patience = _PATIENCE_SECONDS if recorder.tables else _FIRST_SECONDS
@@ -115,3 +137,16 @@ def _record_source(sources: Sources, source: Source, folder: Path, rows: int) ->
     for index, start in enumerate(range(0, table.num_rows, size)):
         part = table.slice(start, size)
         pyarrow.parquet.write_table(part, folder / f"{index:06d}.parquet")
+    if source.event_time is not None:
+        _write_end(table, source.event_time, folder)
+
+
+def _write_end(table: pa.Table, event_time: str, folder: Path) -> None:
+    """Write one last tuple, far ahead in time: it closes all windows, on both sides alike."""
+    newest = pc.max(table.column(event_time)).as_py()
+    if newest is None:
+        return
+    row = dict.fromkeys(table.column_names)
+    row[event_time] = newest + _AHEAD
+    end = pa.Table.from_pylist([row], schema=table.schema)
+    pyarrow.parquet.write_table(end, folder / _END)

@@ -100,9 +100,13 @@ class Run:
 
     def start(self, *, available_now: bool = False) -> Run:
         """Start all units."""
-        self._sources.start(available_now=available_now)
-        for each in self.runs:
-            each.start(available_now=available_now)
+        try:
+            self._sources.start(available_now=available_now)
+            for each in self.runs:
+                each.start(available_now=available_now)
+        except BaseException:
+            self._close()
+            raise
         return self
 
     def wait(
@@ -126,6 +130,7 @@ class Run:
             if on_progress is not None and now - shown >= interval:
                 on_progress(self.status())
                 shown = now
+            self._sources.raise_failure()
             for each in self.runs:
                 each.raise_failure()
             time.sleep(0.02)

@@ -6,7 +6,7 @@ parser. The watermark is set at the source, over all its tuples, and nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from evenflow.model import types as t
     from evenflow.model.expression import Column, Expression
     from evenflow.model.operator import Operator
-    from evenflow.spark.columns import Resolve
+    from evenflow.spark.columns import Compiled, Resolve
 
 OpenSource = Callable[[Source], "DataFrame"]
 """Gives a source's stream under the names of its schema."""
@@ -137,20 +137,22 @@ class TrunkBuilder:
 
     def _selected(self, below: Operator, columns: tuple[Expression, ...]) -> DataFrame:
         resolve = resolver(below)
-        values = [compile_expression(e, resolve).value for e in columns]
-        return self.compile(below).select(*(v.alias(f"c{i}") for i, v in enumerate(values)))
+        made = [compile_expression(e, resolve) for e in columns]
+        frame = _without_errors(self.compile(below), made)
+        return frame.select(*(each.value.alias(f"c{i}") for i, each in enumerate(made)))
 
     def _joined(self, join: Join) -> DataFrame:
-        left = self.compile(join.input)
+        resolve = resolver(join.input)
+        keys = [compile_expression(e, resolve) for e, _ in join.keys]
+        left = _without_errors(self.compile(join.input), keys)
         right = self._table(join.table)
         names = join.table.schema.names
         right = right.select(*(F.col(_quoted(n)).alias(f"r{i}") for i, n in enumerate(names)))
-        resolve = resolver(join.input)
         equal = reduce(
             lambda a, b: a & b,
             (
-                compile_expression(e, resolve).value == F.col(f"r{names.index(column)}")
-                for e, column in join.keys
+                key.value == F.col(f"r{names.index(column)}")
+                for key, (_, column) in zip(keys, join.keys, strict=True)
             ),
         )
         how = "inner" if join.join_type is JoinType.INNER else "left"
@@ -179,6 +181,14 @@ def positional(frame: DataFrame, operator: Operator) -> DataFrame:
             column = column.cast(to_spark(field.type))
         columns.append(column.alias(f"c{index}"))
     return frame.select(*columns)
+
+
+def _without_errors(frame: DataFrame, made: Sequence[Compiled]) -> DataFrame:
+    """Return the tuples on which nothing fails; the others are rejected."""
+    for each in made:
+        if each.error is not None:
+            frame = frame.filter(~each.error)
+    return frame
 
 
 def _same(given: Any, wanted: t.DataType) -> bool:

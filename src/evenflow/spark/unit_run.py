@@ -17,6 +17,7 @@ from evenflow.model.unit import Kind
 from evenflow.spark.answers import AnswerCompiler
 from evenflow.spark.batch import Delivery, QueryProgress, StackBatches
 from evenflow.spark.entries import irregular_windows
+from evenflow.spark.feed import spark_path
 from evenflow.spark.late_bound import LateBound, next_batch
 from evenflow.spark.stack import StackBuilder
 from evenflow.spark.state_dir import write_json
@@ -69,7 +70,6 @@ class UnitRun:
         """Held while a batch works; taken by `stop`, so that no batch is cut in the middle."""
         self._stopping = False
         self._last_batch = -1
-        self.input_rows = 0
         self._frame, self._batches = self._build()
         self._load_counts()
 
@@ -117,7 +117,7 @@ class UnitRun:
     def _open_pulse(self, source: Source) -> DataFrame:
         folder = self.directory.pulse(source.name)
         schema = st.StructType([st.StructField("us", st.LongType())])
-        return self._around.session.readStream.schema(schema).json(folder.as_uri())
+        return self._around.session.readStream.schema(schema).json(spark_path(folder))
 
     # Life.
 
