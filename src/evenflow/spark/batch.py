@@ -53,6 +53,8 @@ class Delivery:
     on_cluster: bool
     progress: dict[str, QueryProgress] = field(default_factory=dict)
     _many: bool = False
+    _first: bool = True
+    """No batch has been delivered yet: the next one may be one that is done again."""
 
     def deliver(
         self,
@@ -73,18 +75,34 @@ class Delivery:
         """
         if self.on_cluster or self._many:
             gathered = frame if gather_by is None else frame.repartition(gather_by)
-            apart, rows = deliver_remotely(
+            apart, rows, written = deliver_remotely(
                 gathered, take, self.queries, self.sinks, self.unit, batch
             )
         else:
             apart = take(frame.toArrow())
             rows = {number: table.num_rows for number, table in apart.answers.items()}
-        self._write(apart, batch, remote=self.on_cluster or self._many)
+            written = set()
+        written |= self._write(apart, batch, remote=self.on_cluster or self._many)
+        if self._first:
+            self._remove_others(batch, written)
+            self._first = False
         self._note(apart, rows)
         self._many = sum(rows.values()) > MANY_ANSWERS
         return apart
 
-    def _write(self, apart: Apart, batch: int, *, remote: bool) -> None:
+    def _remove_others(self, batch: int, written: set[str]) -> None:
+        """Remove what an earlier attempt at the batch wrote under names that this one did not.
+
+        The number of tasks, or who writes, may have changed between the two.
+        """
+        for query in set(self.queries.values()):
+            for sink in self.sinks.get(query, ()):
+                for file in sink.files(self.unit, batch):
+                    if str(file) not in written:
+                        file.unlink(missing_ok=True)
+
+    def _write(self, apart: Apart, batch: int, *, remote: bool) -> set[str]:
+        """Write what the driver has to, and return the files."""
         jobs: list[tuple[AnswerSink, pa.Table, str]] = []
         for number, table in sorted(apart.answers.items()):
             query = self.queries[number]
@@ -101,6 +119,7 @@ class Delivery:
                 done = [pool.submit(s.write, t, self.unit, batch, p) for s, t, p in jobs]
                 for each in done:
                     each.result()
+        return {str(s.target(self.unit, batch, p)) for s, _, p in jobs if s.by_executors}
 
     def _is_only(self, number: int) -> bool:
         return list(self.queries.values()).count(self.queries[number]) == 1

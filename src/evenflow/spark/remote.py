@@ -38,8 +38,10 @@ def deliver_remotely(
     sinks: Mapping[str, tuple[AnswerSink, ...]],
     unit: str,
     batch: int,
-) -> tuple[Apart, dict[int, int]]:
-    """Run the job that writes all file sinks; return what is left for the driver, and counts.
+) -> tuple[Apart, dict[int, int], set[str]]:
+    """Run the job that writes all file sinks.
+
+    Returns what is left for the driver, the number of answers per member, and the files written.
 
     The answers that come back are those of queries with a sink that only the driver can serve.
     """
@@ -58,12 +60,14 @@ def deliver_remotely(
 
     total = Apart()
     rows: dict[int, int] = {}
+    written: set[str] = set()
     for row in frame.mapInArrow(work, _REPORT).collect():
-        apart, counts = pickle.loads(row["report"])
+        apart, counts, files = pickle.loads(row["report"])
+        written.update(files)
         total.add(_revived(apart))
         for number, count in counts.items():
             rows[number] = rows.get(number, 0) + count
-    return total, rows
+    return total, rows, written
 
 
 def _work(
@@ -78,12 +82,15 @@ def _work(
     context = TaskContext.get()
     task = context.partitionId() if context is not None else 0
     rows = {number: table.num_rows for number, table in apart.answers.items()}
+    files = []
     for number, table in apart.answers.items():
         for format_, target in targets.get(number, ()):
             path = Path(target)
-            write_file(table, format_, path.with_stem(f"{path.stem}-{task:05d}"))
+            path = path.with_stem(f"{path.stem}-{task:05d}")
+            write_file(table, format_, path)
+            files.append(str(path))
     kept = {n: _bytes(t) for n, t in apart.answers.items() if n in inline}
-    report = pickle.dumps(((kept, apart.answers_rejected, apart.totals), rows))
+    report = pickle.dumps(((kept, apart.answers_rejected, apart.totals), rows, files))
     return pa.record_batch([pa.array([report], pa.binary())], schema=_SCHEMA)
 
 

@@ -38,6 +38,10 @@ class AnswerSink(Protocol):
         """Return the file of a part of a batch's answers."""
         ...
 
+    def files(self, unit: str, batch: int) -> list[Path]:
+        """Return the files there are of a batch."""
+        ...
+
 
 class _DriverSink:
     """A sink that only the driver's process can serve."""
@@ -48,6 +52,10 @@ class _DriverSink:
     def target(self, unit: str, batch: int, part: str) -> Path:
         """There is no file."""
         raise InternalError(f"no file for {unit}, batch {batch}{part}")
+
+    def files(self, unit: str, batch: int) -> list[Path]:  # noqa: ARG002
+        """There are none."""
+        return []
 
 
 class FileSink:
@@ -71,6 +79,10 @@ class FileSink:
     def target(self, unit: str, batch: int, part: str) -> Path:
         """Return the file of a part of a batch's answers."""
         return self._path / f"{self._stem}-{unit}-{batch:09d}{part}.{self.format}"
+
+    def files(self, unit: str, batch: int) -> list[Path]:
+        """Return the files there are of a batch."""
+        return sorted(self._path.glob(f"{self._stem}-{unit}-{batch:09d}*.{self.format}"))
 
     def write(self, answers: pa.Table, unit: str, batch: int, part: str = "") -> None:
         """Write or replace the file of a batch."""
