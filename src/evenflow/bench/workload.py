@@ -52,7 +52,8 @@ class Workload:
 
         folder.mkdir(parents=True, exist_ok=True)
         beside = folder.parent / f"{folder.name}-{index}"
-        self.columns(frame).write.parquet(str(beside))
+        # Small row groups: a file is one batch, and must be read by all cores.
+        self.columns(frame).write.option("parquet.block.size", 1 << 20).parquet(str(beside))
         part = next(beside.glob("part-*.parquet"))
         part.rename(folder / f"{index:04d}.parquet")
         shutil.rmtree(beside)
