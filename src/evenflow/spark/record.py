@@ -14,6 +14,7 @@ import pyarrow.parquet
 from evenflow.errors import ConfigError, RunError
 from evenflow.model.flow import FlowSpec, Reader
 from evenflow.spark.demux import answer_schema
+from evenflow.spark.generator_options import GENERATORS
 from evenflow.spark.sources import Sources
 from evenflow.spark.state_dir import StateDirectory
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from evenflow.model.operator import Source
 
-GENERATED = ("meters", "constant", "poisson", "burst")
 _END = "end.parquet"
 _AHEAD = timedelta(days=30)
 FILES = 6
@@ -42,7 +42,7 @@ def record(session: SparkSession, spec: FlowSpec, folder: Path, rows: int) -> Fl
     sources.start(available_now=False)
     try:
         for source in spec.sources():
-            finite = spec.readers[source.name].format in GENERATED
+            finite = spec.readers[source.name].format in GENERATORS
             _record_source(sources, source, folder / source.name, rows, finite=finite)
     finally:
         sources.stop()
@@ -53,7 +53,7 @@ def _bounded(spec: FlowSpec, rows: int) -> FlowSpec:
     """Return the flow with generators that make just the sample, as fast as they can."""
     readers = {
         name: replace(reader, options={"rows": str(rows), **reader.options})
-        if reader.format in GENERATED
+        if reader.format in GENERATORS
         else reader
         for name, reader in spec.readers.items()
     }
