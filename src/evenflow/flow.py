@@ -276,7 +276,7 @@ class Flow:
             return reader, _format_schema(kind, name, reader, columns)
         is_frame = hasattr(data, "sparkSession")
         if is_frame and columns is None:
-            from evenflow.spark.types import from_spark
+            from evenflow.spark.compile.types import from_spark
 
             columns = Schema(
                 tuple(t.Field(f.name, from_spark(f.dataType)) for f in data.schema.fields)
@@ -309,7 +309,7 @@ def _format_schema(kind: str, name: str, reader: Reader, given: Schema | None) -
         return given
     path = reader.options.get("path")
     if kind == "table" and reader.format == "parquet" and path is not None:
-        from evenflow.spark.tables import parquet_schema
+        from evenflow.spark.source.tables import parquet_schema
 
         return parquet_schema(path)
     raise ConfigError(

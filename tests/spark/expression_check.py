@@ -25,8 +25,8 @@ from evenflow.graph.scope import Scope
 from evenflow.model.functions import can_fail
 from evenflow.model.operator import Source
 from evenflow.model.schema import parse_schema
-from evenflow.spark.columns import compile_expression
-from evenflow.spark.types import struct, to_arrow, to_spark
+from evenflow.spark.compile.columns import compile_expression
+from evenflow.spark.compile.types import struct, to_arrow, to_spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

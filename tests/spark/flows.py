@@ -13,8 +13,8 @@ import pyarrow.parquet
 from evenflow.flow import Flow
 from evenflow.model.query import Sink
 from evenflow.model.schema import parse_schema
+from evenflow.spark.compile.types import to_arrow
 from evenflow.spark.run import Run
-from evenflow.spark.types import to_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable

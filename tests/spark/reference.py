@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from evenflow.spark.plain import PlainBuilder
+from evenflow.spark.compile.plain import PlainBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -11,7 +11,7 @@ import pytest
 from evenflow.errors import QueryError
 from evenflow.model.expression import Call, Case, walk
 from evenflow.model.functions import FUNCTIONS, can_fail
-from evenflow.spark.columns import compile_expression
+from evenflow.spark.compile.columns import compile_expression
 from evenflow.spark.session import own_session
 from tests.spark.expression_check import ROWS, Checker, Outcome, bound, resolve
 from tests.spark.random_expression import FORMS, Maker, Tree

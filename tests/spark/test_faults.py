@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evenflow.spark import demux
-from evenflow.spark.answers import AnswerPlan, Copy, WindowPart
-from evenflow.spark.entries import EntryBuilder
+from evenflow.spark.compile.answers import AnswerPlan, Copy, WindowPart
+from evenflow.spark.compile.entries import EntryBuilder
+from evenflow.spark.sink import demux
 from tests.spark.test_random import SEED, RandomSet, differences
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from evenflow.spark.entries import Entry
+    from evenflow.spark.compile.entries import Entry
 
 
 @pytest.fixture(scope="module")

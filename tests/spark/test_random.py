@@ -15,9 +15,9 @@ from evenflow.model.flow import FlowSpec, Reader
 from evenflow.model.operator import Source, Table
 from evenflow.model.query import Sink
 from evenflow.model.schema import parse_schema
+from evenflow.spark.compile.types import struct
 from evenflow.spark.run import Run
 from evenflow.spark.session import own_session
-from evenflow.spark.types import struct
 from tests.spark import random_set as rs
 from tests.spark.reference import PlainRun, canonical_rows, count_windows
 

@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 from evenflow.errors import ChangedQueryError, ConfigError, RunError, StateError
 from evenflow.flow import Flow
 from evenflow.model.query import Sink
+from evenflow.spark.compile.types import struct
 from evenflow.spark.run import Run, run_flow
 from evenflow.spark.session import own_session
-from evenflow.spark.types import struct
 from evenflow.spark.unit_run import UnitRun
 from tests.spark.flows import (
     MEMORY,

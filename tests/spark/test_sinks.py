@@ -21,10 +21,10 @@ from evenflow.graph.graph import Graph
 from evenflow.model.operator import Source
 from evenflow.model.query import Query, Sink
 from evenflow.model.schema import parse_schema
-from evenflow.spark.files import write_file
+from evenflow.spark.compile.types import struct, to_arrow
 from evenflow.spark.session import own_session
-from evenflow.spark.sinks import FileSink, MemorySink, open_sinks
-from evenflow.spark.types import struct, to_arrow
+from evenflow.spark.sink.files import write_file
+from evenflow.spark.sink.sinks import FileSink, MemorySink, open_sinks
 from tests.spark.flows import MEMORY, flow_over, lay, row, run_all
 
 if TYPE_CHECKING:

@@ -381,7 +381,7 @@ def test_a_table_that_cannot_be_opened_is_refused(
 def test_values_of_a_topic_are_read_as_json(spark: SparkSession) -> None:
     from evenflow.model.operator import Source
     from evenflow.model.schema import parse_schema
-    from evenflow.spark.sources import _from_kafka
+    from evenflow.spark.source.sources import _from_kafka
 
     text = json.dumps({"id": 5, "at": {"x": 1.5}})
     frame = spark.createDataFrame(
@@ -403,7 +403,7 @@ def test_a_state_directory_may_have_blanks_and_brackets(
 
 
 def test_columns_of_a_table_that_spark_wrote_are_found(spark: SparkSession, tmp_path: Path) -> None:
-    from evenflow.spark.tables import parquet_schema
+    from evenflow.spark.source.tables import parquet_schema
 
     path = tmp_path / "table"
     spark.createDataFrame([(1, moment(0), 0.5)], SCHEMA).write.parquet(str(path))

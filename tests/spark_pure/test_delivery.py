@@ -8,7 +8,7 @@ from evenflow.model.operator import Source
 from evenflow.model.query import Query, Sink
 from evenflow.model.schema import parse_schema
 from evenflow.spark.batch import Delivery
-from evenflow.spark.sinks import FileSink
+from evenflow.spark.sink.sinks import FileSink
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ import pytest
 
 from evenflow.errors import ConfigError, RunError
 from evenflow.model.schema import parse_schema
-from evenflow.spark.feed import FeedFolder, RowsFeed, spark_path
-from evenflow.spark.row_table import RowTables
+from evenflow.spark.source.feed import FeedFolder, RowsFeed, spark_path
+from evenflow.spark.source.row_table import RowTables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evenflow.errors import ConfigError
-from evenflow.spark.generator_options import GENERATORS, begin, generator_settings
-from evenflow.spark.generator_source import GeneratorReader
+from evenflow.spark.source.generator_options import GENERATORS, begin, generator_settings
+from evenflow.spark.source.generator_source import GeneratorReader
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ class _Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
     made = _Clock()
-    monkeypatch.setattr("evenflow.spark.generator_source.time", made)
+    monkeypatch.setattr("evenflow.spark.source.generator_source.time", made)
     return made
 
 

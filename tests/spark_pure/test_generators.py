@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evenflow.spark.generator_options import begin, generator_settings
-from evenflow.spark.generators import TICK_US, Generator, Place, make_generator
+from evenflow.spark.source.generator_options import begin, generator_settings
+from evenflow.spark.source.generators import TICK_US, Generator, Place, make_generator
 
 KINDS = ("constant", "poisson", "burst", "meters")
 OPTIONS: dict[str, dict[str, str]] = {
@@ -200,7 +200,7 @@ def test_tasks_need_no_evenflow() -> None:
     """The source is pickled by value: a process without Evenflow reads it, the same tuples."""
     import pyspark.cloudpickle
 
-    from evenflow.spark import generator_source, generators
+    from evenflow.spark.source import generator_source, generators
 
     for module in (generators, generator_source):
         pyspark.cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]

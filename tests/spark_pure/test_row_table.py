@@ -11,7 +11,7 @@ from pyspark.sql import Row
 
 from evenflow.errors import ConfigError
 from evenflow.model.schema import parse_schema
-from evenflow.spark.row_table import RowTables
+from evenflow.spark.source.row_table import RowTables
 
 SCHEMA = (
     "id BIGINT, name STRING, ts TIMESTAMP, day DATE, price DECIMAL(10,2), x DOUBLE, "

@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from evenflow.errors import ConfigError
-from evenflow.spark.tables import parquet_schema
+from evenflow.spark.source.tables import parquet_schema
 
 if TYPE_CHECKING:
     from pathlib import Path

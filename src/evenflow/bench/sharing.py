@@ -159,9 +159,9 @@ def _plain(session: SparkSession, spec: FlowSpec, folder: Path, size: Size) -> f
 
 
 def _start_plain(session: SparkSession, spec: FlowSpec, folder: Path, index: int) -> Any:
-    from evenflow.spark.plain import PlainBuilder
+    from evenflow.spark.compile.plain import PlainBuilder
     from evenflow.spark.session import own_session
-    from evenflow.spark.sources import Sources
+    from evenflow.spark.source.sources import Sources
     from evenflow.spark.state_dir import StateDirectory
 
     own = own_session(session)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evenflow.spark.demux import Apart, take_apart
-from evenflow.spark.remote import deliver_remotely
-from evenflow.spark.stack import FAMILY
+from evenflow.spark.compile.stack import FAMILY
+from evenflow.spark.sink.demux import Apart, take_apart
+from evenflow.spark.sink.remote import deliver_remotely
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from evenflow.spark.answers import AnswerPlan
+    from evenflow.spark.compile.answers import AnswerPlan
     from evenflow.spark.late_bound import LateBound
-    from evenflow.spark.sinks import AnswerSink
+    from evenflow.spark.sink.sinks import AnswerSink
     from evenflow.spark.tally import StackTally
 
 _WRITERS = 4

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import RunError
 from evenflow.model.query import Sink
+from evenflow.spark.compile.plain import PlainBuilder
 from evenflow.spark.equality import difference, read_answers
-from evenflow.spark.plain import PlainBuilder
 from evenflow.spark.record import record, recorded, recorded_rows
 from evenflow.spark.run import Run
 from evenflow.spark.session import make_session, own_session
-from evenflow.spark.sources import Sources
+from evenflow.spark.source.sources import Sources
 from evenflow.spark.state_dir import StateDirectory
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from evenflow.spark.demux import answer_schema
+from evenflow.spark.sink.demux import answer_schema
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from evenflow.spark.feed import spark_path
+from evenflow.spark.source.feed import spark_path
 
 if TYPE_CHECKING:
     from pathlib import Path

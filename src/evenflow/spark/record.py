@@ -13,9 +13,9 @@ import pyarrow.parquet
 
 from evenflow.errors import ConfigError, RunError
 from evenflow.model.flow import FlowSpec, Reader
-from evenflow.spark.demux import answer_schema
-from evenflow.spark.generator_options import GENERATORS
-from evenflow.spark.sources import Sources
+from evenflow.spark.sink.demux import answer_schema
+from evenflow.spark.source.generator_options import GENERATORS
+from evenflow.spark.source.sources import Sources
 from evenflow.spark.state_dir import StateDirectory
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 from evenflow.errors import ChangedQueryError, ConfigError, RunError, StateError
 from evenflow.schedule.cut import cut
 from evenflow.spark.session import make_session, own_session
-from evenflow.spark.sinks import MemorySink, open_sinks
-from evenflow.spark.sources import Sources
+from evenflow.spark.sink.sinks import MemorySink, open_sinks
+from evenflow.spark.source.sources import Sources
 from evenflow.spark.state_dir import (
     StateDirectory,
     check_unchanged,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from evenflow.spark.entries import LATE
+from evenflow.spark.compile.entries import LATE
+from evenflow.spark.compile.stack import END, FAMILY
 from evenflow.spark.late_bound import next_batch
-from evenflow.spark.stack import END, FAMILY
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,9 +15,9 @@ import pyarrow as pa
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
-from evenflow.spark.carriers import LONG
-from evenflow.spark.columns import compile_expression
-from evenflow.spark.demux import Apart, decode
+from evenflow.spark.compile.carriers import LONG
+from evenflow.spark.compile.columns import compile_expression
+from evenflow.spark.sink.demux import Apart, decode
 from evenflow.spark.tally import Counts
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from evenflow.model.expression import Expression
     from evenflow.model.unit import Branch, Condition, Unit
     from evenflow.spark.batch import Delivery
-    from evenflow.spark.columns import Resolve
+    from evenflow.spark.compile.columns import Resolve
 
 BITS = 62
 """Branches per mask column."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evenflow.spark.entries import LEDGER, REJECTED
+from evenflow.spark.compile.entries import LEDGER, REJECTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from evenflow.spark.answers import AnswerPlan
-    from evenflow.spark.demux import Totals
+    from evenflow.spark.compile.answers import AnswerPlan
+    from evenflow.spark.sink.demux import Totals
 
 
 @dataclass(slots=True)

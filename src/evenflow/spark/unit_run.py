@@ -14,17 +14,17 @@ from pyspark.sql import types as st
 from evenflow.errors import InternalError, RunError
 from evenflow.model.operator import Source, upstream
 from evenflow.model.unit import Kind
-from evenflow.spark.answers import AnswerCompiler
 from evenflow.spark.batch import Delivery, QueryProgress, StackBatches
-from evenflow.spark.entries import irregular_windows
-from evenflow.spark.feed import spark_path
+from evenflow.spark.compile.answers import AnswerCompiler
+from evenflow.spark.compile.entries import irregular_windows
+from evenflow.spark.compile.stack import StackBuilder
+from evenflow.spark.compile.trunk import TrunkBuilder
 from evenflow.spark.late_bound import LateBound, next_batch
-from evenflow.spark.stack import StackBuilder
+from evenflow.spark.source.feed import spark_path
 from evenflow.spark.state_dir import write_json
 from evenflow.spark.state_reader import last_open_end, open_counts
 from evenflow.spark.stateless import StatelessBatches, plan_stateless
 from evenflow.spark.tally import Counts, StackTally
-from evenflow.spark.trunk import TrunkBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from evenflow.model.operator import Apply, Table
     from evenflow.model.unit import Unit
-    from evenflow.spark.sinks import AnswerSink
+    from evenflow.spark.sink.sinks import AnswerSink
     from evenflow.spark.state_dir import UnitDirectory
 
 _COMMIT_SECONDS = 10.0

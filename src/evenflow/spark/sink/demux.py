@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.model import types as t
-from evenflow.spark.answers import AnswerPlan, Copy, Part, Quotient
-from evenflow.spark.stack import END, FAMILY
-from evenflow.spark.types import to_arrow
+from evenflow.spark.compile.answers import AnswerPlan, Copy, Part, Quotient
+from evenflow.spark.compile.stack import END, FAMILY
+from evenflow.spark.compile.types import to_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,8 @@ from pyspark.sql import types as st
 
 from evenflow.model.expression import TRUE, Call, Cast, Column, Literal, walk
 from evenflow.model.functions import can_fail
-from evenflow.spark.carriers import LONG, to_key
-from evenflow.spark.columns import compile_expression
+from evenflow.spark.compile.carriers import LONG, to_key
+from evenflow.spark.compile.columns import compile_expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from evenflow.model.expression import Expression
     from evenflow.model.unit import Condition, Family, Member, Unit
-    from evenflow.spark.columns import Resolve
+    from evenflow.spark.compile.columns import Resolve
 
 LATE = 1_000_000
 REJECTED = 2_000_000

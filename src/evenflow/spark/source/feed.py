@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from evenflow.spark.row_table import RowTables
+    from evenflow.spark.source.row_table import RowTables
 
 INTERVAL_SECONDS = 0.2
 """How long a row waits for others before it is laid."""

@@ -16,8 +16,8 @@ import pyarrow as pa
 from evenflow.errors import ConfigError, InternalError, SinkError
 from evenflow.model import types as t
 from evenflow.model.query import FILE_FORMATS
-from evenflow.spark.demux import answer_schema
-from evenflow.spark.files import write_file
+from evenflow.spark.sink.demux import answer_schema
+from evenflow.spark.sink.files import write_file
 
 if TYPE_CHECKING:
     from evenflow.model.query import Query, Sink

@@ -35,9 +35,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from evenflow.model.expression import Column, walk
-from evenflow.spark.carriers import LONG
-from evenflow.spark.entries import CHUNK, LATE, LEDGER, EntryBuilder, irregular_windows
-from evenflow.spark.slots import AT, VALUE, SlotInputs, look_up
+from evenflow.spark.compile.carriers import LONG
+from evenflow.spark.compile.entries import CHUNK, LATE, LEDGER, EntryBuilder, irregular_windows
+from evenflow.spark.compile.slots import AT, VALUE, SlotInputs, look_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from evenflow.model.unit import Unit
-    from evenflow.spark.columns import Resolve
-    from evenflow.spark.entries import Entry
+    from evenflow.spark.compile.columns import Resolve
+    from evenflow.spark.compile.entries import Entry
 
 FAMILY, END = "_family", "_end"
 """Columns of the stack's output: what the row is, and its window's last microsecond."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from evenflow.base.duration import MICROSECONDS, parse_duration
 from evenflow.base.instant import parse_timestamp
 from evenflow.errors import ConfigError
-from evenflow.spark.generators import TICK_US
+from evenflow.spark.source.generators import TICK_US
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

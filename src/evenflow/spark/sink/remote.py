@@ -15,15 +15,15 @@ from pyspark import TaskContext, cloudpickle
 from pyspark.sql import types as st
 
 import evenflow
-from evenflow.spark.demux import Apart
-from evenflow.spark.files import write_file
+from evenflow.spark.sink.demux import Apart
+from evenflow.spark.sink.files import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import DataFrame
 
-    from evenflow.spark.sinks import AnswerSink
+    from evenflow.spark.sink.sinks import AnswerSink
 
 _REPORT = st.StructType([st.StructField("report", st.BinaryType(), False)])
 _SCHEMA = pa.schema([pa.field("report", pa.binary(), nullable=False)])

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from evenflow.model import types as t
-from evenflow.spark.types import to_spark
+from evenflow.spark.compile.types import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

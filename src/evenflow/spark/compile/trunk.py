@@ -24,8 +24,8 @@ from evenflow.model.operator import (
     Union,
     Where,
 )
-from evenflow.spark.columns import compile_expression
-from evenflow.spark.types import from_spark, to_spark
+from evenflow.spark.compile.columns import compile_expression
+from evenflow.spark.compile.types import from_spark, to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from evenflow.model import types as t
     from evenflow.model.expression import Column, Expression
     from evenflow.model.operator import Operator
-    from evenflow.spark.columns import Compiled, Resolve
+    from evenflow.spark.compile.columns import Compiled, Resolve
 
 OpenSource = Callable[[Source], "DataFrame"]
 """Gives a source's stream under the names of its schema."""

@@ -17,10 +17,10 @@ from evenflow.errors import InternalError
 from evenflow.model import types as t
 from evenflow.model.expression import Column
 from evenflow.model.functions import aggregate_can_fail
-from evenflow.spark.carriers import from_key, from_long
-from evenflow.spark.columns import compile_expression
-from evenflow.spark.entries import LATE
-from evenflow.spark.stack import END, FAMILY
+from evenflow.spark.compile.carriers import from_key, from_long
+from evenflow.spark.compile.columns import compile_expression
+from evenflow.spark.compile.entries import LATE
+from evenflow.spark.compile.stack import END, FAMILY
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from evenflow.model.expression import Case, Column
 from evenflow.model.operator import Aggregate, Source
-from evenflow.spark.columns import compile_expression
-from evenflow.spark.trunk import TrunkBuilder, positional, resolver
+from evenflow.spark.compile.columns import compile_expression
+from evenflow.spark.compile.trunk import TrunkBuilder, positional, resolver
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from evenflow.model.expression import AggregateCall, Expression
     from evenflow.model.operator import Apply, Operator, Table
     from evenflow.model.query import Query
-    from evenflow.spark.columns import Resolve
+    from evenflow.spark.compile.columns import Resolve
 
 
 class PlainBuilder(TrunkBuilder):

@@ -11,7 +11,7 @@ import pyarrow as pa
 from evenflow.base.instant import parse_date, parse_timestamp
 from evenflow.errors import ConfigError
 from evenflow.model import types as t
-from evenflow.spark.types import to_arrow
+from evenflow.spark.compile.types import to_arrow
 
 if TYPE_CHECKING:
     from evenflow.model.schema import Schema

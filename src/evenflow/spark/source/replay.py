@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from evenflow.errors import RunError
-from evenflow.spark.feed import INTERVAL_SECONDS, Feed, FeedFolder, spark_path
+from evenflow.spark.source.feed import INTERVAL_SECONDS, Feed, FeedFolder, spark_path
 from evenflow.spark.state_dir import write_json
 
 if TYPE_CHECKING:

@@ -16,9 +16,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from evenflow.errors import ConfigError
-from evenflow.spark import generator_source
-from evenflow.spark.feed import Feed, FeedFolder, RowsFeed, spark_path
-from evenflow.spark.generator_options import (
+from evenflow.spark.compile.trunk import positional
+from evenflow.spark.compile.types import struct
+from evenflow.spark.source import generator_source
+from evenflow.spark.source.feed import Feed, FeedFolder, RowsFeed, spark_path
+from evenflow.spark.source.generator_options import (
     GENERATORS,
     begin,
     check_options,
@@ -27,11 +29,9 @@ from evenflow.spark.generator_options import (
     parse_option,
     whole,
 )
-from evenflow.spark.replay import ReplayFeed
-from evenflow.spark.row_table import RowTables
+from evenflow.spark.source.replay import ReplayFeed
+from evenflow.spark.source.row_table import RowTables
 from evenflow.spark.state_dir import write_json
-from evenflow.spark.trunk import positional
-from evenflow.spark.types import struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -21,7 +21,7 @@ from evenflow.errors import InternalError
 from evenflow.model import types as t
 from evenflow.model.expression import Call, Case, Cast, Column, Expression, Literal
 from evenflow.model.functions import can_fail
-from evenflow.spark.types import to_spark
+from evenflow.spark.compile.types import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -8,9 +8,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from evenflow.model import types as t
-from evenflow.spark.carriers import LONG, to_slot
-from evenflow.spark.columns import compile_expression
-from evenflow.spark.types import to_spark
+from evenflow.spark.compile.carriers import LONG, to_slot
+from evenflow.spark.compile.columns import compile_expression
+from evenflow.spark.compile.types import to_spark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from evenflow.model.expression import Expression
     from evenflow.model.unit import Slot, SlotUse, Unit
-    from evenflow.spark.columns import Resolve
-    from evenflow.spark.entries import Entry
+    from evenflow.spark.compile.columns import Resolve
+    from evenflow.spark.compile.entries import Entry
 
 AT, VALUE = "_at", "_value"
 """Columns of an expanded row: the position of its entry, and the entry's value."""

@@ -20,8 +20,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from evenflow.spark import generators
-from evenflow.spark.generators import TICK_US, Place, make_generator
+from evenflow.spark.source import generators
+from evenflow.spark.source.generators import TICK_US, Place, make_generator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

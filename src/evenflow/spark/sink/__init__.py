@@ -1,0 +1,1 @@
+"""Where answers go, and how they are told apart."""

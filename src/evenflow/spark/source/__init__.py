@@ -1,0 +1,1 @@
+"""What streams and tables are read from."""
