@@ -113,3 +113,40 @@ def test_fields_of_columns_are_found_through_renames() -> None:
 def test_what_can_fail_is_kept(text: str) -> None:
     (flat,) = flats(q=f"SELECT id FROM readings WHERE {text} AND ok")
     assert flat.predicate == over_readings(f"ok AND {text}")
+
+
+def test_what_is_below_a_join_is_folded_over_it() -> None:
+    (flat,) = flats(
+        base="SELECT n * 2 AS double, meter AS m FROM readings WHERE ok",
+        q="SELECT double, s.region FROM base JOIN sites s ON base.m = s.meter WHERE double > 4",
+    )
+    assert isinstance(flat.trunk, Join)
+    assert flat.trunk.input == READINGS
+    assert flat.predicate == over_readings("ok AND n * 2 > 4")
+    assert flat.outputs[0] == ("double", over_readings("n * 2"))
+
+
+def test_queries_over_differently_filtered_streams_share_a_join() -> None:
+    first, second = (
+        flats(
+            base=f"SELECT meter, n FROM readings WHERE n > {least}",
+            q="SELECT n, s.region FROM base JOIN sites s ON base.meter = s.meter",
+        )[0]
+        for least in (1, 2)
+    )
+    assert first.trunk.hash == second.trunk.hash
+    assert first.predicate != second.predicate
+
+
+def test_a_table_joined_twice_keeps_its_columns_apart() -> None:
+    (flat,) = flats(
+        base="SELECT n, s.region AS r FROM readings JOIN sites s ON readings.meter = s.meter",
+        q="SELECT r, t.region AS q FROM base JOIN sites t ON base.r = t.meter",
+    )
+    assert isinstance(flat.trunk, Join)
+    assert isinstance(flat.trunk.input, Join)
+    (_, first), (_, second) = flat.outputs
+    assert first != second
+    assert {name for name, _ in flat.outputs} == {"r", "q"}
+    known = set(flat.trunk.schema.names)
+    assert all(isinstance(e, Column) and e.path[0] in known for _, e in flat.outputs)

@@ -47,7 +47,7 @@ def joined(
         message = f"{step.alias} stands twice in FROM"
         hint = "give one another name with AS"
         raise QueryError("name.duplicate", message, position=step.position, hint=hint)
-    prefix = _prefix(operator, step.table)
+    prefix = table_prefix(operator, step.table)
     columns = tuple((f.name, Column((prefix + f.name,), f.type)) for f in step.table.schema)
     merged = tuple(dict.fromkeys(name.parts[0].lower() for name in step.using))
     wider = scope.with_relation(Visible(step.alias, columns, merged))
@@ -60,7 +60,7 @@ def joined(
     return join, wider
 
 
-def _prefix(operator: Operator, table: Table) -> str:
+def table_prefix(operator: Operator, table: Table) -> str:
     """Return a prefix that keeps the table's columns apart, whatever the query calls it."""
     base, number = table.name.replace("-", "_"), 1
     taken = {name.lower() for name in operator.schema.names}
