@@ -314,6 +314,7 @@ def test_an_error_in_text_has_its_place() -> None:
         (lambda r: r.join("nothing", on="meter"), "table.unknown"),
         (lambda r: r.join("sites", on="nothing"), "column.unknown"),
         (lambda r: r.window("1 minute", slide="1 hour"), "window.invalid"),
+        (lambda r: r.window("1 hour", slide="1 millisecond"), "window.invalid"),
         (lambda r: r.select("kwh").window("1 hour"), "window.invalid"),
         (lambda r: r.window("1 hour").agg(n=count()).window("1 hour"), "window.invalid"),
         (lambda r: r.window("1 hour").by("meter").agg(x=col("kwh")), "aggregate.not-grouped"),

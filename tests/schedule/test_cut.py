@@ -313,3 +313,14 @@ def test_the_order_of_queries_changes_nothing(seed: int) -> None:
     names = list(texts)
     random.Random(seed).shuffle(names)
     assert units_of(**{name: texts[name] for name in names}) == units_of(**texts)
+
+
+def test_windows_that_slide_finely_are_a_unit_of_their_own() -> None:
+    units = units_of(
+        fine="SELECT count(*) AS n FROM readings GROUP BY window(ts, '60 seconds', '1 second')",
+        coarse="SELECT count(*) AS n FROM readings GROUP BY window(ts, '60 seconds', '5 seconds')",
+    )
+    assert [(unit.queries, unit.fine) for unit in units] == [
+        (("coarse",), False),
+        (("fine",), True),
+    ]

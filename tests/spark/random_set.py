@@ -182,7 +182,18 @@ AGGREGATES = (
     "approx_count_distinct(money)",
 )
 HAVING = ("count(*) > 3", "sum(n) > 20", "avg(y) < 4.5", "max(y) >= 5 and count(x) > 1")
-WINDOWS = ((5, 5), (10, 10), (7, 7), (30, 30), (20, 10), (15, 5), (25, 10), (3, 3))
+WINDOWS = (
+    (5, 5),
+    (10, 10),
+    (7, 7),
+    (30, 30),
+    (20, 10),
+    (15, 5),
+    (25, 10),
+    (3, 3),
+    (28, 2),
+    (29, 2),
+)
 
 
 def make_queries(rng: random.Random, count: int) -> list[RandomQuery]:

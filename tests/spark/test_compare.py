@@ -62,6 +62,50 @@ def test_a_planted_difference_is_found(
     assert [line.split(":")[0] for line in result["differences"]] == ["one"]
 
 
+def test_where_pushed_predicates_change_answers_is_said(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A tuple that only the watermark over all tuples makes late."""
+    from datetime import UTC, datetime, timedelta
+
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    begin = datetime(2026, 1, 5, tzinfo=UTC)
+    schema = pa.schema([("ts", pa.timestamp("us", "UTC")), ("kind", pa.string())])
+    files = (
+        [(1, "a"), (100, "b")],
+        [(101, "b")],
+        [(2, "a"), (102, "b")],
+        [(200, "b"), (201, "a")],
+        [(202, "b"), (203, "a")],
+    )
+    folder = tmp_path / "sample" / "s"
+    folder.mkdir(parents=True)
+    for index, rows in enumerate(files):
+        made = [{"ts": begin + timedelta(seconds=at), "kind": kind} for at, kind in rows]
+        table = pa.Table.from_pylist(made, schema=schema)
+        pyarrow.parquet.write_table(table, folder / f"{index:06d}.parquet")
+    flow = Flow("pushed")
+    flow.source(
+        "s",
+        "parquet",
+        {"path": str(folder)},
+        schema="ts TIMESTAMP, kind STRING",
+        event_time="ts",
+        watermark="5 seconds",
+    )
+    for kind in ("a", "b"):
+        flow.sql(
+            kind,
+            "SELECT window(ts, '10 seconds') AS w, count(*) AS n FROM s "
+            f"WHERE kind = '{kind}' GROUP BY window(ts, '10 seconds')",
+        )
+    result = compare_flow(flow.spec(), sample=tmp_path / "sample", session=spark)
+    assert result["equal"], result["differences"]
+    assert result["pushed_down"] == {"a": 1}
+
+
 def test_a_missing_sample_is_named(spark: SparkSession, tmp_path: Path) -> None:
     spec = RandomSet(spark, SEED, tmp_path).spec()
     with pytest.raises(ConfigError):

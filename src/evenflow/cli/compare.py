@@ -66,4 +66,13 @@ def comparison_text(result: dict[str, Any]) -> str:
         f"shared: {cell_text(result['shared_rows_per_second'])} rows/s",
         f"ratio: {result['ratio']:.1f}",
     ]
+    moved = result["pushed_down"]
+    if moved:
+        lines.append(
+            "Spark alone pushes a WHERE below the watermark, so that fewer tuples are late; "
+            "answers that this changes:"
+        )
+        lines += [
+            f"  {name}: {cell_text(count)}" for name, count in list(moved.items())[:MOST_SHOWN]
+        ]
     return "\n".join(lines)

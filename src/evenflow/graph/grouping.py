@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from evenflow.model.operator import Operator
 
 WINDOW_NAME = "w"
+MOST_WINDOWS = 10_000
+"""Windows that one tuple may be in: each is a row in every batch."""
+
 _WINDOW = "\0window"
 _AGGREGATE = "\0aggregate"
 """First parts of paths that stand for window and aggregates. No user can write them."""
@@ -223,12 +226,18 @@ def checked_window(size_us: int, slide_us: int, position: int | None) -> Window:
     """Return the window.
 
     Raises:
-        QueryError: It slides by more than its size.
+        QueryError: It slides by more than its size, or a tuple would be in very many windows.
     """
     if slide_us > size_us:
         message = "a window cannot slide by more than its size"
         raise QueryError("window.invalid", message, position=position)
-    return Window(size_us, slide_us)
+    window = Window(size_us, slide_us)
+    if window.per_tuple > MOST_WINDOWS:
+        message = (
+            f"a tuple would be in {window.per_tuple:,} windows, at most {MOST_WINDOWS:,} can be"
+        )
+        raise QueryError("window.invalid", message, position=position, hint="use a longer slide")
+    return window
 
 
 def _duration(node: s.Node) -> int:

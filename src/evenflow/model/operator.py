@@ -301,6 +301,11 @@ class Window:
     slide_us: int
     """Equal to the size for tumbling windows."""
 
+    @property
+    def per_tuple(self) -> int:
+        """The largest number of windows that one tuple can be in."""
+        return -(-self.size_us // self.slide_us)
+
 
 @dataclass(frozen=True)
 class Aggregate(_Hashed):

@@ -130,6 +130,11 @@ class Branch:
     outputs: tuple[tuple[str, Expression], ...]
 
 
+MOST_INLINE = 12
+"""A tuple in more windows than this is expanded in two steps, first by family, then by window.
+Each window of a tuple would otherwise be an entry of its own in every tuple's array."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unit:
     """A StreamingQuery to be: one trunk, one kind of work."""
@@ -147,6 +152,11 @@ class Unit:
     key_slots: tuple[KeySlot, ...] = ()
     slots: tuple[Slot, ...] = ()
     """All slots of the stack, spare ones included, in state order."""
+
+    @property
+    def fine(self) -> bool:
+        """Whether its windows slide so finely that rows are expanded a second time, by window."""
+        return any(f.window.per_tuple > MOST_INLINE for f in self.families)
 
     @property
     def queries(self) -> tuple[str, ...]:

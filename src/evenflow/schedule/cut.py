@@ -12,6 +12,7 @@ from evenflow.model.expression import TRUE, Case
 from evenflow.model.functions import can_fail
 from evenflow.model.operator import Aggregate, Source, upstream
 from evenflow.model.unit import (
+    MOST_INLINE,
     Branch,
     Condition,
     Family,
@@ -75,7 +76,7 @@ def cut(queries: Sequence[Query], numbers: Mapping[str, int] | None = None) -> t
     given = dict(numbers or {})
     following = max(given.values(), default=0) + 1
     stateless: dict[str, list[tuple[Query, Branch, Operator]]] = defaultdict(list)
-    windowed: dict[tuple[str, Kind], list[tuple[Query, Shape]]] = defaultdict(list)
+    windowed: dict[tuple[str, Kind, bool], list[tuple[Query, Shape]]] = defaultdict(list)
     for query in sorted(queries, key=lambda q: q.name):
         for part, flat in enumerate(flatten(query.operator)):
             name = query.name if part == 0 else f"{query.name}#{part}"
@@ -84,7 +85,8 @@ def cut(queries: Sequence[Query], numbers: Mapping[str, int] | None = None) -> t
                 following += 1
             if isinstance(flat.trunk, Aggregate):
                 shape = _shape(query, given[name], flat, flat.trunk)
-                windowed[shape.trunk.hash, _kind(shape.aggregates)].append((query, shape))
+                fine = shape.window.per_tuple > MOST_INLINE
+                windowed[shape.trunk.hash, _kind(shape.aggregates), fine].append((query, shape))
             else:
                 guards = _guards(e for _, e in flat.outputs)
                 condition = Condition(flat.predicate, guards)
@@ -93,7 +95,7 @@ def cut(queries: Sequence[Query], numbers: Mapping[str, int] | None = None) -> t
     units: list[Unit] = []
     for items in stateless.values():
         units.append(_stateless_unit(f"u{len(units) + 1}", items))
-    for (_, kind), shapes in windowed.items():
+    for (_, kind, _), shapes in windowed.items():
         units.append(_stack_unit(f"u{len(units) + 1}", kind, shapes))
     return tuple(units)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from evenflow.errors import RunError
 from evenflow.model.query import Sink
 from evenflow.spark.compile.plain import PlainBuilder
-from evenflow.spark.equality import difference, read_answers
+from evenflow.spark.equality import difference, not_in, read_answers
 from evenflow.spark.record import record, recorded, recorded_rows
 from evenflow.spark.run import Run
 from evenflow.spark.session import make_session, own_session
@@ -67,10 +67,11 @@ def compare_flow(
         say(f"running {len(spec.queries)} queries as plain Spark")
         plain = run_plain(own, replayed, folder / "plain")
         say("running them shared")
-        shared = run_shared(own, replayed, folder / "shared", run_type)
+        shared, late = run_shared(own, replayed, folder / "shared", run_type)
         say("comparing the answers")
         differences = compare_answers(replayed, folder)
-        return _result(spec, counts, plain, shared, differences)
+        moved = _moved_by_pushing(own, replayed, late, folder) if late else {}
+        return _result(spec, counts, plain, shared, differences, moved)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if made is not None:
@@ -105,9 +106,21 @@ def timing(progress: Sequence[Any]) -> Timing:
 
 
 def run_plain(
-    session: SparkSession, spec: FlowSpec, folder: Path, at_once: int = _PLAIN_AT_ONCE
+    session: SparkSession,
+    spec: FlowSpec,
+    folder: Path,
+    at_once: int = _PLAIN_AT_ONCE,
+    *,
+    pushed: bool = False,
 ) -> Timing:
     """Run each query as a StreamingQuery of its own into parquet; return how long it took.
+
+    Args:
+        session: Where to run.
+        spec: The flow.
+        folder: For answers and checkpoints.
+        at_once: How many StreamingQueries run side by side.
+        pushed: Let Spark push predicates below the watermark, as it does when left alone.
 
     Raises:
         RunError: Plain Spark failed.
@@ -117,6 +130,7 @@ def run_plain(
         source=sources.open,
         table=sources.open_table,
         applied=lambda op: spec.functions[op.hash],
+        pushed=pushed,
     )
     waiting = list(spec.queries)
     running: list[Any] = []
@@ -140,8 +154,8 @@ def run_plain(
 
 def run_shared(
     session: SparkSession, spec: FlowSpec, folder: Path, run_type: type[Run] = Run
-) -> Timing:
-    """Run the flow into parquet; return how long it took."""
+) -> tuple[Timing, list[str]]:
+    """Run the flow into parquet; return how long it took, and which queries had late tuples."""
     queries = tuple(
         replace(q, sinks=(Sink("parquet", path=str(folder / "out" / q.name)),))
         for q in spec.queries
@@ -150,8 +164,28 @@ def run_shared(
     run.start(available_now=True)
     run.wait()
     progress = [p for each in run.runs for p in each.recent_progress()]
-    run.stop()
-    return timing(progress)
+    status = run.stop()
+    late = [name for name, query in status["queries"].items() if query["counts"]["late"]]
+    return timing(progress), late
+
+
+def _moved_by_pushing(
+    session: SparkSession, spec: FlowSpec, late: Sequence[str], folder: Path
+) -> dict[str, int]:
+    """Return how many answers Spark alone, which pushes a WHERE below the watermark, has otherwise.
+
+    A pushed predicate lets the watermark see fewer tuples, so that fewer are late. Only queries
+    that had late tuples can differ, and only they are run again. Windows that its own slower
+    watermark has not closed yet do not count.
+    """
+    queries = tuple(q for q in spec.queries if q.name in late)
+    run_plain(session, replace(spec, queries=queries), folder / "pushed", pushed=True)
+    moved = {}
+    for query in queries:
+        pushed = read_answers(folder / "pushed" / "out" / query.name, query.schema)
+        above = read_answers(folder / "plain" / "out" / query.name, query.schema)
+        moved[query.name] = not_in(pushed, above)
+    return {name: count for name, count in moved.items() if count}
 
 
 def compare_answers(spec: FlowSpec, folder: Path) -> list[str]:
@@ -172,6 +206,7 @@ def _result(
     plain: Timing,
     shared: Timing,
     differences: list[str],
+    moved: dict[str, int],
 ) -> dict[str, Any]:
     measured = sum(sum(files[1:]) if len(files) > 1 else sum(files) for files in counts.values())
     per_plain = measured / plain.seconds
@@ -186,4 +221,5 @@ def _result(
         "shared_rows_per_second": round(per_shared, 1),
         "ratio": round(per_shared / per_plain, 2),
         "differences": differences,
+        "pushed_down": moved,
     }

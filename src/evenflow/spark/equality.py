@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,6 +45,12 @@ def difference(left: pa.Table, right: pa.Table) -> str | None:
             shown = one.slice(wrong, 1).to_pylist()[0], other.slice(wrong, 1).to_pylist()[0]
             return f"{name} differs: plain Spark {shown[0]}, shared {shown[1]}"
     return None
+
+
+def not_in(left: pa.Table, right: pa.Table) -> int:
+    """Return how many rows of a table are not in another; doubles must be equal to the bit."""
+    held = Counter(map(repr, right.to_pylist()))
+    return (Counter(map(repr, left.to_pylist())) - held).total()
 
 
 def _sorted(table: pa.Table) -> pa.Table:

@@ -124,7 +124,7 @@ class AnswerCompiler:
             number=member.number,
             family=family.number,
             size_us=window.size_us,
-            windows=-(-window.size_us // window.slide_us),
+            windows=window.per_tuple,
             irregular=self._irregular.index(shape) if shape in self._irregular else None,
             count=member.count.name,
             having=having,

@@ -5,7 +5,7 @@ One per family and window, one per way to be rejected, and the ledger. `stack` e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from pyspark.sql import types as st
 
 from evenflow.model.expression import TRUE, Call, Cast, Column, Literal, walk
 from evenflow.model.functions import can_fail
+from evenflow.model.operator import Window
 from evenflow.spark.compile.carriers import LONG, to_key
 from evenflow.spark.compile.columns import compile_expression
 
@@ -53,6 +54,8 @@ class Entry:
     """All conditions of the family hold on every row: there is but one."""
     of: Family | None
     """The family whose slots it feeds."""
+    windows: int = 1
+    """Windows that a row of it is for: this one and the ones before, one slide apart."""
 
 
 @dataclass(slots=True)
@@ -65,11 +68,6 @@ class Once:
         """Add a column and return the reference to it."""
         self.columns[name] = value
         return F.col(name)
-
-
-def windows_per_tuple(size_us: int, slide_us: int) -> int:
-    """Return the largest number of windows that one event time can be in."""
-    return -(-size_us // slide_us)
 
 
 class EntryBuilder:
@@ -97,7 +95,6 @@ class EntryBuilder:
         yield from self._ledger_entries()
 
     def _family_entries(self, family: Family) -> Iterator[Entry]:
-        count = windows_per_tuple(family.window.size_us, family.window.slide_us)
         keyed = is_keyed(family)
         if keyed:
             key = compile_expression(family.keys[0], self._resolve).value
@@ -105,20 +102,30 @@ class EntryBuilder:
             value = F.when(wanted, to_key(key, family.keys[0].type, "long"))
         else:
             value = self._mask(family)
-        if count > 1:
+        if family.window.per_tuple > 1 and not self._unit.fine:
             value = self.once.keep(f"_f{family.number}", value)
         keys = (None,) * len(self._unit.key_slots) if keyed else self._key_indexes(family)
-        for back in range(count):
+        for offset, windows in self._offsets(family.window):
             yield Entry(
                 family=family.number,
                 value=value,
                 slide=family.window.slide_us,
-                offset=family.window.size_us - 1 - back * family.window.slide_us,
+                offset=offset,
                 keys=keys,
                 keyed=keyed,
                 every=len(family.conditions) == 1,
                 of=family,
+                windows=windows,
             )
+
+    def _offsets(self, window: Window) -> Iterator[tuple[int, int]]:
+        """Yield offset and number of windows of the entries that a window needs, newest first."""
+        newest = window.size_us - 1
+        if self._unit.fine:
+            yield newest, window.per_tuple
+            return
+        for back in range(window.per_tuple):
+            yield newest - back * window.slide_us, 1
 
     def _mask(self, family: Family) -> SparkColumn:
         if len(family.conditions) == 1:
@@ -139,16 +146,17 @@ class EntryBuilder:
             key = compile_expression(family.keys[0], self._resolve).value
             wanted = self._condition(family.conditions[0]) & key.isNull()
             value = F.when(wanted, F.lit(1).cast(LONG))
-            for back in range(windows_per_tuple(family.window.size_us, family.window.slide_us)):
+            for offset, windows in self._offsets(family.window):
                 yield Entry(
                     family=family.number,
                     value=value,
                     slide=family.window.slide_us,
-                    offset=family.window.size_us - 1 - back * family.window.slide_us,
+                    offset=offset,
                     keys=(None,) * len(self._unit.key_slots),
                     keyed=False,
                     every=True,
                     of=family,
+                    windows=windows,
                 )
 
     def _reject_entries(self, family: Family, member: Member) -> Iterator[Entry]:
@@ -157,16 +165,16 @@ class EntryBuilder:
             return
         window = family.window
         value = self.once.keep(f"_e{member.number}", F.when(error, F.lit(1).cast(LONG)))
-        for back in range(windows_per_tuple(window.size_us, window.slide_us)):
-            offset = window.size_us - 1 - back * window.slide_us
-            yield self._special(REJECTED + member.number, value, window.slide_us, offset)
+        for offset, windows in self._offsets(window):
+            special = self._special(REJECTED + member.number, value, window.slide_us, offset)
+            yield replace(special, windows=windows)
 
     def _ledger_entries(self) -> Iterator[Entry]:
         one = F.lit(1).cast(LONG)
         yield self._special(LEDGER, one, None, 0)
         for index, (size, slide) in enumerate(irregular_windows(self._unit)):
-            last = windows_per_tuple(size, slide) - 1
-            yield self._special(LEDGER + 1 + index, one, slide, size - 1 - last * slide)
+            oldest = size - 1 - (Window(size, slide).per_tuple - 1) * slide
+            yield self._special(LEDGER + 1 + index, one, slide, oldest)
 
     def _special(self, family: int, value: SparkColumn, slide: int | None, offset: int) -> Entry:
         keys = (None,) * len(self._unit.key_slots)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from evenflow.model import types as t
 from evenflow.model.expression import Case, Column
 from evenflow.model.operator import Aggregate, Source
 from evenflow.spark.compile.columns import compile_expression
@@ -83,10 +84,16 @@ class PlainBuilder(TrunkBuilder):
         values = [
             _call(call, resolve).alias(f"_a{i}") for i, (_, call) in enumerate(aggregate.aggregates)
         ]
+        calls = [call for _, call in aggregate.aggregates]
+        seen = {i: _values(c, resolve) for i, c in enumerate(calls) if _can_overflow(c)}
+        values += [column.alias(f"_n{i}") for i, column in seen.items()]
         grouped = frame.groupBy(window, *keys)
         made = grouped.agg(*values) if values else grouped.agg(F.count(F.lit(1)).alias("_n"))
+        for i in seen:
+            # An answer that overflows is rejected: no value although there were some.
+            made = made.filter(F.col(f"_a{i}").isNotNull() | (F.col(f"_n{i}") == 0))
         columns = [F.col(f"_k{i}") for i in range(len(keys))] + [F.col("_w")]
-        columns += [F.col(f"_a{i}") for i in range(len(values))]
+        columns += [F.col(f"_a{i}") for i in range(len(calls))]
         return made.select(*(c.alias(f"c{i}") for i, c in enumerate(columns)))
 
 
@@ -101,17 +108,34 @@ def _needed(aggregate: Aggregate) -> list[Expression]:
     return [e for e in needed if not isinstance(e, Column)]
 
 
-def _call(call: AggregateCall, resolve: Resolve) -> SparkColumn:
+def _can_overflow(call: AggregateCall) -> bool:
+    type_ = None if call.argument is None else call.argument.type
+    return call.function in ("sum", "avg") and (
+        isinstance(type_, t.DecimalType) or (type_ == t.BIGINT and call.function == "sum")
+    )
+
+
+def _values(call: AggregateCall, resolve: Resolve) -> SparkColumn:
+    """Return how many values an aggregate has seen."""
+    return F.count(_input(call, resolve))
+
+
+def _input(call: AggregateCall, resolve: Resolve) -> SparkColumn:
     value = F.lit(1) if call.argument is None else compile_expression(call.argument, resolve).value
     if call.condition is not None:
         value = F.when(compile_expression(call.condition, resolve).value, value)
+    return value
+
+
+def _call(call: AggregateCall, resolve: Resolve) -> SparkColumn:
+    value = _input(call, resolve)
     match call.function:
         case "count":
             return F.count(value)
         case "sum":
-            return F.sum(value)
+            return F.try_sum(value) if _can_overflow(call) else F.sum(value)
         case "avg":
-            return F.avg(value)
+            return F.try_avg(value) if _can_overflow(call) else F.avg(value)
         case "min":
             return F.min(value)
         case "max":

@@ -14,6 +14,9 @@ arrays, so that the cost of a row does not grow with the number of families. An 
   cannot be told from "not wanted" there, so such families have a second entry, in a part of the
   array that is only built for tuples in which a column of such a key is NULL.
 
+Where windows slide so finely that a tuple is in very many of them (`Unit.fine`), an entry stands
+for all windows of a family, and its rows are expanded a second time, by window.
+
 The array is built in chunks joined by `concat`: Spark compiles each chunk to a method of its own,
 small enough for the JVM to optimise. One long array would pass the JVM's limit of 8,000 bytecodes
 and be interpreted, six times slower, in any session that was not started with a flag of ours.
@@ -51,6 +54,8 @@ if TYPE_CHECKING:
 
 FAMILY, END = "_family", "_end"
 """Columns of the stack's output: what the row is, and its window's last microsecond."""
+BACK = "_back"
+"""In a unit of fine windows: how many slides before the newest one a row's window is."""
 
 
 class StackBuilder:
@@ -149,7 +154,6 @@ class StackBuilder:
 
     def _rows(self, expanded: DataFrame, entries: Sequence[Entry], us: SparkColumn) -> DataFrame:
         at, bound = F.col(AT), F.col("_bound")
-        end = self._end(entries)
         wanted = F.col(VALUE).isNotNull()
         if self._pulse is not None:
             # Mixed with the entry's position, so that Spark cannot push it below the watermark
@@ -157,8 +161,13 @@ class StackBuilder:
             wanted = wanted & (F.col("_pulse").isNull() | (at < 0))
         ledger = [i for i, e in enumerate(entries) if e.family == LEDGER]
         wanted = wanted & (us.isNotNull() | at.isin(*ledger))
+        rows = expanded.filter(wanted)
+        if self._unit.fine:
+            last = look_up([e.windows - 1 for e in entries], at)
+            rows = rows.select("*", F.explode(F.sequence(F.lit(0), last)).alias(BACK))
+        end = self._end(entries)
         if irregular_windows(self._unit):
-            wanted = wanted & (end.isNull() | (end >= us))
+            rows = rows.filter(end.isNull() | (end >= us))
         special = [e.of is None for e in entries]
         late = end < bound
         own = F.greatest(end, bound)
@@ -166,7 +175,6 @@ class StackBuilder:
             own = F.when(look_up(special, at), bound).otherwise(own)
             late = late & ~look_up(special, at)
         number = look_up([e.family for e in entries], at)
-        rows = expanded.filter(wanted)
         metadata = {"spark.watermarkDelayMs": self._delay_ms}
         columns = [
             (number + F.when(late, F.lit(LATE)).otherwise(F.lit(0))).alias(FAMILY),
@@ -182,6 +190,9 @@ class StackBuilder:
         """Return the last microsecond of a row's window, NULL where it has none."""
         at = F.col(AT)
         offset = look_up([None if e.slide is None else e.offset for e in entries], at, LONG)
+        if self._unit.fine:
+            slide = look_up([e.slide or 0 for e in entries], at, LONG)
+            offset = offset - F.col(BACK) * slide
         if len(self._slides) == 1:
             return F.col("_start0") + offset
         which = look_up(
