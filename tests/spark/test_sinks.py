@@ -251,7 +251,7 @@ def test_memory_keeps_each_batch_once() -> None:
 def test_console_prints_the_first_rows(capsys: pytest.CaptureFixture[str]) -> None:
     (sink,) = open_sinks(query_of("id BIGINT, name STRING", "q", Sink("console")), "1")
     table = pa.table({"id": list(range(25)), "name": ["é"] + [None] * 24})
-    sink.write(table, "u1", 4, "")
+    sink.write(table, "u1", 4)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "-- q, batch 4: 25 answers"
     assert lines[1] == "  id=0, name=é"
@@ -263,7 +263,7 @@ def test_callbacks_get_batch_and_answers() -> None:
     seen: list[tuple[int, int]] = []
     call = Sink("callback", function=lambda batch, answers: seen.append((batch, answers.num_rows)))
     (sink,) = open_sinks(query_of(SCHEMA, "q", call), "1")
-    sink.write(table_of(), "u1", 9, "")
+    sink.write(table_of(), "u1", 9)
     assert seen == [(9, len(ROWS))]
 
 

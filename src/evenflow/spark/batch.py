@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from evenflow.spark.compile.stack import FAMILY
 from evenflow.spark.sink.demux import Apart, take_apart
 from evenflow.spark.sink.remote import deliver_remotely
@@ -15,7 +17,6 @@ from evenflow.spark.sink.remote import deliver_remotely
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from evenflow.spark.compile.answers import AnswerPlan
@@ -103,26 +104,27 @@ class Delivery:
 
     def _write(self, apart: Apart, batch: int, *, remote: bool) -> set[str]:
         """Write what the driver has to, and return the files."""
-        jobs: list[tuple[AnswerSink, pa.Table, str]] = []
+        by_query: dict[str, list[pa.Table]] = {}
         for number, table in sorted(apart.answers.items()):
-            query = self.queries[number]
-            part = "" if self._is_only(number) else f"-{number}"
-            jobs += [
-                (sink, table, part)
-                for sink in self.sinks.get(query, ())
-                if not (remote and sink.by_executors)
-            ]
+            by_query.setdefault(self.queries[number], []).append(table)
+        jobs = [
+            (sink, tables)
+            for query, tables in by_query.items()
+            for sink in self.sinks.get(query, ())
+            if not (remote and sink.by_executors)
+        ]
         if len(jobs) == 1:
-            jobs[0][0].write(jobs[0][1], self.unit, batch, jobs[0][2])
+            self._write_one(*jobs[0], batch)
         elif jobs:
             with ThreadPoolExecutor(_WRITERS) as pool:
-                done = [pool.submit(s.write, t, self.unit, batch, p) for s, t, p in jobs]
+                done = [pool.submit(self._write_one, *job, batch) for job in jobs]
                 for each in done:
                     each.result()
-        return {str(s.target(self.unit, batch, p)) for s, _, p in jobs if s.by_executors}
+        return {str(sink.target(self.unit, batch)) for sink, _ in jobs if sink.by_executors}
 
-    def _is_only(self, number: int) -> bool:
-        return list(self.queries.values()).count(self.queries[number]) == 1
+    def _write_one(self, sink: AnswerSink, tables: list[pa.Table], batch: int) -> None:
+        """Write the parts of a query, of which a UNION ALL has several, as one."""
+        sink.write(pa.concat_tables(tables), self.unit, batch)
 
     def _note(self, apart: Apart, rows: Mapping[int, int]) -> None:
         now = time.time()

@@ -30,11 +30,11 @@ class AnswerSink(Protocol):
     """Whether tasks may write their own answers, to `target`; otherwise the driver writes."""
     format: str
 
-    def write(self, answers: pa.Table, unit: str, batch: int, part: str) -> None:
+    def write(self, answers: pa.Table, unit: str, batch: int) -> None:
         """Take the answers of a batch. Called again with the same batch after a crash."""
         ...
 
-    def target(self, unit: str, batch: int, part: str) -> Path:
+    def target(self, unit: str, batch: int, part: str = "") -> Path:
         """Return the file of a part of a batch's answers."""
         ...
 
@@ -49,7 +49,7 @@ class _DriverSink:
     by_executors: ClassVar[bool] = False
     format = ""
 
-    def target(self, unit: str, batch: int, part: str) -> Path:
+    def target(self, unit: str, batch: int, part: str = "") -> Path:
         """There is no file."""
         raise InternalError(f"no file for {unit}, batch {batch}{part}")
 
@@ -76,7 +76,7 @@ class FileSink:
                     )
         self._schema = answer_schema([(f.name, f.type) for f in query.schema])
 
-    def target(self, unit: str, batch: int, part: str) -> Path:
+    def target(self, unit: str, batch: int, part: str = "") -> Path:
         """Return the file of a part of a batch's answers."""
         return self._path / f"{self._stem}-{unit}-{batch:09d}{part}.{self.format}"
 
@@ -84,10 +84,10 @@ class FileSink:
         """Return the files there are of a batch."""
         return sorted(self._path.glob(f"{self._stem}-{unit}-{batch:09d}*.{self.format}"))
 
-    def write(self, answers: pa.Table, unit: str, batch: int, part: str = "") -> None:
+    def write(self, answers: pa.Table, unit: str, batch: int) -> None:
         """Write or replace the file of a batch."""
         try:
-            write_file(answers, self.format, self.target(unit, batch, part))
+            write_file(answers, self.format, self.target(unit, batch))
         except OSError as exc:
             raise SinkError(f"cannot write to {self._path}: {exc.strerror or exc}") from exc
 
@@ -101,7 +101,7 @@ class ConsoleSink(_DriverSink):
         self._query = query.name
         self._limit = limit
 
-    def write(self, answers: pa.Table, unit: str, batch: int, part: str = "") -> None:  # noqa: ARG002
+    def write(self, answers: pa.Table, unit: str, batch: int) -> None:  # noqa: ARG002
         """Print the first rows of a batch."""
         rows = answers.slice(0, self._limit).to_pylist()
         with self._lock:
@@ -124,13 +124,13 @@ class MemorySink(_DriverSink):
 
     def __init__(self, query: Query) -> None:
         self._schema = answer_schema([(f.name, f.type) for f in query.schema])
-        self._batches: dict[tuple[str, int, str], pa.Table] = {}
+        self._batches: dict[tuple[str, int], pa.Table] = {}
         self._lock = threading.Lock()
 
-    def write(self, answers: pa.Table, unit: str, batch: int, part: str = "") -> None:
+    def write(self, answers: pa.Table, unit: str, batch: int) -> None:
         """Keep a batch; a batch that comes again replaces itself."""
         with self._lock:
-            self._batches[unit, batch, part] = answers
+            self._batches[unit, batch] = answers
 
     def table(self) -> pa.Table:
         """Return all answers so far."""
@@ -145,7 +145,7 @@ class CallbackSink(_DriverSink):
     def __init__(self, sink: Sink) -> None:
         self._function = sink.function
 
-    def write(self, answers: pa.Table, unit: str, batch: int, part: str = "") -> None:  # noqa: ARG002
+    def write(self, answers: pa.Table, unit: str, batch: int) -> None:  # noqa: ARG002
         """Call the function with the batch's number and a pyarrow Table."""
         self._function(batch, answers)
 
