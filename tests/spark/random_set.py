@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -68,7 +69,10 @@ def write_data(rng: random.Random, folder: Path, files: int, rows: int) -> None:
             number += 1
             made.append(_row(rng, number, index))
         table = pa.Table.from_pylist(made, schema=_ARROW)
-        pyarrow.parquet.write_table(table, folder / f"{index:04d}.parquet")
+        file = folder / f"{index:04d}.parquet"
+        pyarrow.parquet.write_table(table, file)
+        # Spark reads files in the order of their times, which may else be equal.
+        os.utime(file, (1_767_000_000 + index, 1_767_000_000 + index))
 
 
 def _row(rng: random.Random, number: int, index: int) -> dict[str, Any]:

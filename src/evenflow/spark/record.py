@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -29,6 +30,8 @@ _END = "end.parquet"
 _AHEAD = timedelta(days=30)
 FILES = 6
 """Files per source: the first warms both sides up, the others are measured."""
+_FIRST_FILE_S = 1_700_000_000
+"""Modification time of the first file, in seconds; the others follow by one."""
 _FIRST_SECONDS = 60.0
 """How long a source may take to give its first tuples."""
 _PATIENCE_SECONDS = 10.0
@@ -135,8 +138,7 @@ def _record_source(
     folder.mkdir(parents=True, exist_ok=True)
     size = -(-table.num_rows // FILES)
     for index, start in enumerate(range(0, table.num_rows, size)):
-        part = table.slice(start, size)
-        pyarrow.parquet.write_table(part, folder / f"{index:06d}.parquet")
+        _lay(table.slice(start, size), folder / f"{index:06d}.parquet", index)
     if source.event_time is not None:
         _write_end(table, source.event_time, folder)
 
@@ -149,4 +151,10 @@ def _write_end(table: pa.Table, event_time: str, folder: Path) -> None:
     row = dict.fromkeys(table.column_names)
     row[event_time] = newest + _AHEAD
     end = pa.Table.from_pylist([row], schema=table.schema)
-    pyarrow.parquet.write_table(end, folder / _END)
+    _lay(end, folder / _END, FILES)
+
+
+def _lay(table: pa.Table, file: Path, index: int) -> None:
+    """Write a file and date it, because Spark reads files in the order of their times."""
+    pyarrow.parquet.write_table(table, file)
+    os.utime(file, (_FIRST_FILE_S + index, _FIRST_FILE_S + index))
