@@ -160,14 +160,11 @@ def test_slots_are_reused_by_other_families() -> None:
     assert sum_a == sum_b == Slot("sum", t.DOUBLE, 0)
 
 
-def test_hash_stacks_have_spare_slots_and_others_do_not() -> None:
-    unit = unit_of(a=window("count(*) AS c"))
-    assert unit.slots == (
-        Slot("count", t.BIGINT, 0),
-        Slot("count", t.BIGINT, 1),
-        Slot("sum", t.DOUBLE, 0),
-    )
+def test_hash_stacks_have_a_count_a_sum_and_a_number_for_a_key_and_others_do_not() -> None:
+    unit = unit_of(a=window("count(*) AS c", keys="meter"))
+    assert unit.slots == (Slot("count", t.BIGINT, 0), Slot("sum", t.DOUBLE, 0))
     assert unit.key_slots == (KeySlot("long", 0), KeySlot("string", 0))
+    assert unit_of(a=window("count(*) AS c", keys="n")).key_slots == (KeySlot("long", 0),)
     sketch = unit_of(a=window("approx_count_distinct(n) AS d"))
     assert [s.function for s in sketch.slots] == ["count", "distinct"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from evenflow.spark.compile.stack import FAMILY
+from evenflow.spark.compile.keys import FAMILY
 from evenflow.spark.sink.demux import Apart, take_apart
 from evenflow.spark.sink.remote import deliver_remotely
 

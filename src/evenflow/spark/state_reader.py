@@ -8,7 +8,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from evenflow.spark.compile.entries import LATE
-from evenflow.spark.compile.stack import END, FAMILY
+from evenflow.spark.compile.keys import FAMILY, without_bits
+from evenflow.spark.compile.stack import END
 from evenflow.spark.late_bound import next_batch
 
 if TYPE_CHECKING:
@@ -62,6 +63,6 @@ def _rows(session: SparkSession, unit: Unit, checkpoint: Path) -> DataFrame:
     )
     plain = state.select("key", F.col("value").cast(renamed).alias("value"))
     key = F.col("key")
-    columns = [key.getField(FAMILY).alias(FAMILY), key.getField(END).alias(END)]
+    columns = [without_bits(key.getField(FAMILY)).alias(FAMILY), key.getField(END).alias(END)]
     columns += [F.col("value").getField(n).alias(n) for n in names]
     return plain.select(*columns)

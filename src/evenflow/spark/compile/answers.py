@@ -20,7 +20,8 @@ from evenflow.model.functions import aggregate_can_fail
 from evenflow.spark.compile.carriers import from_key, from_long
 from evenflow.spark.compile.columns import compile_expression
 from evenflow.spark.compile.entries import LATE
-from evenflow.spark.compile.stack import END, FAMILY
+from evenflow.spark.compile.keys import FAMILY
+from evenflow.spark.compile.stack import END
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -1,15 +1,16 @@
-"""What rows put into slots, and the constant look-ups by which a row knows its family."""
+"""What rows put into slots."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql import types as st
 
 from evenflow.model import types as t
 from evenflow.spark.compile.carriers import LONG, to_slot
 from evenflow.spark.compile.columns import compile_expression
+from evenflow.spark.compile.entries import ALL_BITS
+from evenflow.spark.compile.expand import AT, VALUE, look_up
 from evenflow.spark.compile.types import to_spark
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from evenflow.model.unit import Slot, SlotUse, Unit
     from evenflow.spark.compile.columns import Resolve
     from evenflow.spark.compile.entries import Entry
-
-AT, VALUE = "_at", "_value"
-"""Columns of an expanded row: the position of its entry, and the entry's value."""
 
 
 class SlotInputs:
@@ -87,45 +85,38 @@ class SlotInputs:
     def _slot_condition(self, slot: Slot, uses: Sequence[SlotUse | None]) -> SparkColumn | None:
         """Return when a row feeds the slot; None if every row may.
 
-        Rows of the ledger, rejected and late rows feed the first count slot, which is all that is
-        read of them; what else they put into their own groups does no harm.
+        A slot that a row's family does not use is never read in its groups: what a row puts there
+        does no harm, and not asking is cheaper, unless the aggregate is dear. Of special rows
+        only the first count is read, and all bits of their masks are set.
         """
         at, value = F.col(AT), F.col(VALUE)
-        first = slot.function == "count" and slot.index == 0
-        bits: list[int | None] = []
-        for use, entry in zip(uses, self._entries, strict=True):
-            if use is not None:
-                bits.append(-1 if entry.every else use.condition)
-            else:
-                bits.append(-1 if first and entry.of is None else None)
-        if all(b == -1 for b in bits):
-            return None
-        if all(b in (-1, None) for b in bits):
-            return look_up([b == -1 for b in bits], at)
-        masks = [None if b is None else (-1 if b == -1 else 1 << b) for b in bits]
-        distinct = {m for m in masks if m is not None}
-        if len(distinct) == 1 and None not in masks:
-            return value.bitwiseAND(F.lit(distinct.pop()).cast(LONG)) != 0
-        # A row of which every condition holds carries a key that may be 0, not a mask.
-        always = [m == -1 for m in masks]
-        test = value.bitwiseAND(look_up(masks, at, LONG)) != 0
-        return (look_up(always, at) | test) if any(always) else test
+        if slot.function in _DEAR:
+            users = [use is not None for use in uses]
+            own = None if all(users) else look_up(users, at)
+        else:
+            own = None
+        bits = [
+            None if use is None or len(entry.of.conditions) == 1 else 1 << use.condition
+            for use, entry in zip(uses, self._entries, strict=True)
+            if entry.of is not None
+        ]
+        distinct = {bit for bit in bits if bit is not None}
+        if not distinct:
+            return own
+        if len(distinct) == 1:
+            mask = F.lit(distinct.pop()).cast(LONG)
+        else:
+            bit = iter(bits)
+            masks = [next(bit) if e.of is not None else None for e in self._entries]
+            mask = look_up([ALL_BITS if m is None else m for m in masks], at, LONG)
+        held = value.bitwiseAND(mask) != 0
+        return held if own is None else own & held
+
+
+_DEAR = ("distinct", "stddev")
 
 
 def _use_of(entry: Entry, slot: Slot) -> SlotUse | None:
     if entry.of is None:
         return None
     return next((use for use in entry.of.uses if use.slot == slot), None)
-
-
-def look_up(
-    values: Sequence[int | bool | None], at: SparkColumn, type_: st.DataType | None = None
-) -> SparkColumn:
-    """Return the value at a position of a constant array; the constant itself if all are equal."""
-    if len(set(values)) == 1:
-        value = F.lit(values[0])
-        return value.cast(type_) if type_ is not None else value
-    kind = type_ or (
-        st.BooleanType() if any(isinstance(v, bool) for v in values) else st.IntegerType()
-    )
-    return F.get(F.array(*(F.lit(v) for v in values)).cast(st.ArrayType(kind)), at)

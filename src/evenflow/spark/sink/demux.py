@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from evenflow.model import types as t
 from evenflow.spark.compile.answers import AnswerPlan, Copy, Part, Quotient
-from evenflow.spark.compile.stack import END, FAMILY
+from evenflow.spark.compile.keys import FAMILY
+from evenflow.spark.compile.stack import END
 from evenflow.spark.compile.types import to_arrow
 
 if TYPE_CHECKING:
