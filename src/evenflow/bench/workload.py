@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _START_S = 1_700_000_000
 _SECONDS_PER_BATCH = 4
 _FLUSH_S = 1_700_100_000
+FILES_PER_BATCH = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,30 +36,33 @@ class Workload:
     flush: tuple[int, ...]
     """Ids of rows that together pass every predicate: they come last and close all windows."""
 
-    def write(self, session: SparkSession, folder: Path, files: int, rows: int) -> None:
-        """Write the data: one file per batch, then one whose rows close all windows."""
+    def write(self, session: SparkSession, folder: Path, batches: int, rows: int) -> None:
+        """Write the data of some batches, then a file whose rows close all windows.
+
+        A batch is several files of equal size, so that all cores have the same to read.
+        """
         from pyspark.sql import functions as F
 
         step = F.lit(_SECONDS_PER_BATCH * 1_000_000 / rows)
-        for index in range(files):
-            ids = session.range(index * rows, (index + 1) * rows, 1, 1)
+        for index in range(batches):
+            ids = session.range(index * rows, (index + 1) * rows, 1, FILES_PER_BATCH)
             us = F.lit(_START_S * 1_000_000) + F.floor(F.col("id") * step)
             self._store(ids.withColumn("ts", F.timestamp_micros(us)), folder, index)
         ids = session.createDataFrame([(i,) for i in self.flush], "id BIGINT").coalesce(1)
         late = F.timestamp_micros(F.lit(_FLUSH_S * 1_000_000))
-        self._store(ids.withColumn("ts", late), folder, files)
+        self._store(ids.withColumn("ts", late), folder, batches)
 
     def _store(self, frame: DataFrame, folder: Path, index: int) -> None:
         import shutil
 
         folder.mkdir(parents=True, exist_ok=True)
         beside = folder.parent / f"{folder.name}-{index}"
-        # Small row groups: a file is one batch, and must be read by all cores.
-        self.columns(frame).write.option("parquet.block.size", 1 << 20).parquet(str(beside))
-        part = next(beside.glob("part-*.parquet"))
-        # Spark reads files in the order of their times.
-        os.utime(part, (_START_S + index, _START_S + index))
-        part.rename(folder / f"{index:04d}.parquet")
+        self.columns(frame).write.parquet(str(beside))
+        for part, file in enumerate(sorted(beside.glob("part-*.parquet"))):
+            # Spark reads files in the order of their times.
+            written_s = _START_S + index * FILES_PER_BATCH + part
+            os.utime(file, (written_s, written_s))
+            file.rename(folder / f"{index:04d}-{part}.parquet")
         shutil.rmtree(beside)
 
     def spec(self, folder: Path, queries: int) -> FlowSpec:
@@ -66,7 +70,7 @@ class Workload:
         graph = Graph("bench")
         graph.add_source(Source("r", parse_schema(self.schema), "ts", 10_000_000, "files"))
         graph.add_sql({f"q{i}": self.sql(i) for i in range(queries)})
-        options = {"path": str(folder), "maxFilesPerTrigger": "1"}
+        options = {"path": str(folder), "maxFilesPerTrigger": str(FILES_PER_BATCH)}
         reader = Reader(format="parquet", options=options)
         return FlowSpec(name="bench", queries=tuple(graph.queries.values()), readers={"r": reader})
 
