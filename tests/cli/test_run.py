@@ -52,6 +52,7 @@ COMPARISON: dict[str, Any] = {
     "shared_rows_per_second": 12_500.0,
     "ratio": 12.5,
     "differences": [],
+    "pushed_down": {"heavy": 3},
 }
 
 
@@ -165,6 +166,7 @@ def test_compare_exits_with_1_where_answers_differ(
     result = invoke("compare", path, "--rows", "5000")
     assert result.exit_code == 0
     assert "ratio: 12.5" in result.stdout
+    assert "heavy: 3" in result.stdout
     assert (asked["rows"], asked["sample"]) == (5000, None)
     asked["on_step"]("recording")
     assert json.loads(invoke("compare", path, "--json").stdout) == COMPARISON

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -89,31 +90,27 @@ class SlotInputs:
         does no harm, and not asking is cheaper, unless the aggregate is dear. Of special rows
         only the first count is read, and all bits of their masks are set.
         """
-        at, value = F.col(AT), F.col(VALUE)
-        if slot.function in _DEAR:
-            users = [use is not None for use in uses]
-            own = None if all(users) else look_up(users, at)
-        else:
-            own = None
-        bits = [
-            None if use is None or len(entry.of.conditions) == 1 else 1 << use.condition
-            for use, entry in zip(uses, self._entries, strict=True)
-            if entry.of is not None
-        ]
-        distinct = {bit for bit in bits if bit is not None}
-        if not distinct:
-            return own
-        if len(distinct) == 1:
-            mask = F.lit(distinct.pop()).cast(LONG)
-        else:
-            bit = iter(bits)
-            masks = [next(bit) if e.of is not None else None for e in self._entries]
-            mask = look_up([ALL_BITS if m is None else m for m in masks], at, LONG)
-        held = value.bitwiseAND(mask) != 0
-        return held if own is None else own & held
+        conditions: list[SparkColumn] = []
+        users = [use is not None for use in uses]
+        if slot.function in _DEAR and not all(users):
+            conditions.append(look_up(users, F.col(AT)))
+        masks = [_mask(e, use) for e, use in zip(self._entries, uses, strict=True)]
+        distinct = set(masks) - {ALL_BITS}
+        if distinct:
+            # Rows of other masks have all bits, or only such as no slot of theirs asks for.
+            equal = masks if len(distinct) > 1 else [distinct.pop()]
+            conditions.append(F.col(VALUE).bitwiseAND(look_up(equal, F.col(AT), LONG)) != 0)
+        return reduce(lambda a, b: a & b, conditions) if conditions else None
 
 
 _DEAR = ("distinct", "stddev")
+
+
+def _mask(entry: Entry, use: SlotUse | None) -> int:
+    """Return the bits of which a row needs one to feed a slot."""
+    if use is None or entry.of is None or len(entry.of.conditions) == 1:
+        return ALL_BITS
+    return 1 << use.condition
 
 
 def _use_of(entry: Entry, slot: Slot) -> SlotUse | None:

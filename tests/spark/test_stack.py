@@ -1,0 +1,116 @@
+"""The idioms that the stack stands on: if Spark changes, these tests say so first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql import types as st
+
+from evenflow.spark.compile.expand import AT, CHUNK, VALUE, expand
+from tests.spark.flows import MEMORY, flow_over, lay, row, run_all
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize("entries", [1, CHUNK, CHUNK + 1, 3 * CHUNK + 2])
+def test_a_tuple_becomes_a_row_per_value_at_its_position(spark: SparkSession, entries: int) -> None:
+    frame = spark.range(5).withColumn("other", F.col("id") * 7)
+    values = [
+        F.when(F.col("id") % (at + 1) == 0, F.col("id") * 100 + at).cast(st.LongType())
+        for at in range(entries)
+    ]
+    rows = expand(frame, ["other"], values).collect()
+    found = sorted((row["other"] // 7, row[AT], row[VALUE]) for row in rows)
+    assert found == sorted(
+        (id_, at, id_ * 100 + at)
+        for id_ in range(5)
+        for at in range(entries)
+        if id_ % (at + 1) == 0
+    )
+
+
+def test_null_and_what_stands_for_it_are_different_groups(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Group keys of the stack hold a constant where a key is NULL, and a bit says so."""
+    lay(
+        tmp_path / "s",
+        row(1, 1, k=None, n=None, x=None),
+        row(2, 1, k="", n=0, x=0.0),
+        row(3, 1, k="", n=None, x=0.0),
+        row(4, 1, k="", n=None, x=0.0),
+    )
+    flow = flow_over(tmp_path)
+    keys = {"text": "k", "whole": "n", "real": "x", "sum": "n + id * 0", "all": "k, n, x"}
+    for name, key in keys.items():
+        flow.sql(
+            name,
+            f"SELECT {key}{' AS v' if name == 'sum' else ''}, count(*) AS c FROM s "
+            f"GROUP BY {key}, window(ts, '10 seconds')",
+            sink=MEMORY,
+        )
+    # A second condition on the same keys: rows carry masks instead of keys.
+    flow.sql(
+        "masked",
+        "SELECT n, count(*) AS c FROM s WHERE id > 0 GROUP BY n, window(ts, '20 seconds')",
+        sink=MEMORY,
+    )
+    flow.sql(
+        "masked_too",
+        "SELECT n, count(*) AS c FROM s WHERE id > 1 GROUP BY n, window(ts, '20 seconds')",
+        sink=MEMORY,
+    )
+    answers, _ = run_all(spark, flow, drain=True)
+    assert answers["text"] == [("", 3), (None, 1)]
+    assert answers["whole"] == answers["masked"] == [(0, 1), (None, 3)]
+    assert answers["masked_too"] == [(0, 1), (None, 2)]
+    assert answers["real"] == [(0.0, 3), (None, 1)]
+    assert answers["sum"] == [(0, 1), (None, 3)]
+    assert answers["all"] == [("", 0, 0.0, 1), ("", None, 0.0, 2), (None, None, None, 1)]
+
+
+def test_the_unit_without_masks_keeps_null_keys_too(spark: SparkSession, tmp_path: Path) -> None:
+    lay(tmp_path / "s", row(1, 1, n=None), row(2, 1, n=0), row(3, 1, n=None))
+    flow = flow_over(tmp_path)
+    for name, key in {"plain": "n", "computed": "n * 2 + 1", "other": "big"}.items():
+        flow.sql(
+            name,
+            f"SELECT {key} AS v, count(*) AS c FROM s GROUP BY {key}, window(ts, '10 seconds')",
+            sink=MEMORY,
+        )
+    answers, _ = run_all(spark, flow, drain=True)
+    assert answers["plain"] == [(0, 1), (None, 2)]
+    assert answers["computed"] == [(1, 1), (None, 2)]
+    assert answers["other"] == [(1, 3)]
+
+
+def test_finely_sliding_windows_answer_every_window(spark: SparkSession, tmp_path: Path) -> None:
+    lay(tmp_path / "s", row(1, 30.5), row(2, 31.5), row(3, None))
+    flow = flow_over(tmp_path)
+    flow.sql(
+        "fine",
+        "SELECT window.start AS w, count(*) AS c FROM s "
+        "GROUP BY window(ts, '20 seconds', '1 second')",
+        sink=MEMORY,
+    )
+    flow.sql(
+        "uneven",
+        "SELECT window.start AS w, count(*) AS c FROM s "
+        "GROUP BY window(ts, '31 seconds', '2 seconds')",
+        sink=MEMORY,
+    )
+    answers, status = run_all(spark, flow, drain=True)
+    assert sorted(answers["fine"]) == [
+        (11.0, 1),
+        *((float(second), 2) for second in range(12, 31)),
+        (31.0, 1),
+    ]
+    # 30.5 s is in the windows of 0, 2, ... 30; 31.5 s in those of 2, ... 30.
+    assert sorted(answers["uneven"]) == [(0.0, 1), *((float(s), 2) for s in range(2, 32, 2))]
+    assert status["queries"]["fine"]["counts"]["in"] == 3 * 20
+    assert status["queries"]["fine"]["counts"]["contributed"] == 2 * 20
