@@ -44,6 +44,7 @@ class Size:
 
 
 FULL = Size(warm=4, measured=4, rows=1_000_000)
+_ROUNDS = 4
 QUICK = {
     1: Size(warm=4, measured=5, rows=1_000_000),
     50: Size(warm=3, measured=2, rows=250_000, in_turn=25),
@@ -108,16 +109,18 @@ def measure(task: dict[str, Any]) -> dict[str, Any]:
     try:
         workload.write(session, folder / "data", size.warm + size.measured, size.rows)
         spec = workload.spec(folder / "data", task["queries"])
-        plain: float | None = None
-        shared = 0.0
-        # Both sides once before they are measured where that is cheap; many plain queries warm
-        # the JVM up by themselves. Plain Spark first, so that what is left favours neither much.
-        for _ in range(2 if task["queries"] == 1 else 1):
+        plains: list[float] = []
+        shareds: list[float] = []
+        # One query alone is quickly done: both sides in turn, the first round to warm up. Many
+        # plain queries warm the JVM up by themselves.
+        for _ in range(_ROUNDS if task["queries"] == 1 else 1):
             shutil.rmtree(folder / "plain", ignore_errors=True)
             shutil.rmtree(folder / "shared", ignore_errors=True)
             if size.plain:
-                plain = _plain(session, spec, folder / "plain", size)
-            shared = _shared(session, spec, folder / "shared", size)
+                plains.append(_plain(session, spec, folder / "plain", size))
+            shareds.append(_shared(session, spec, folder / "shared", size))
+        plain = statistics.median(plains[1:] or plains) if plains else None
+        shared = statistics.median(shareds[1:] or shareds)
         equal = _equal(spec, folder) if size.plain else None
         return {
             "case": workload.name,
