@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.schedule.sample import OTHERS, READINGS, graph_of
 
+from evenflow.errors import QueryError
 from evenflow.graph.bind import Binder
 from evenflow.graph.canonical import canonical
 from evenflow.graph.parse import parse_expression
@@ -150,3 +151,11 @@ def test_a_table_joined_twice_keeps_its_columns_apart() -> None:
     assert {name for name, _ in flat.outputs} == {"r", "q"}
     known = set(flat.trunk.schema.names)
     assert all(isinstance(e, Column) and e.path[0] in known for _, e in flat.outputs)
+
+
+def test_answers_of_a_window_are_not_joined() -> None:
+    with pytest.raises(QueryError, match="cannot be joined"):
+        flats(
+            base="SELECT meter, count(*) AS n FROM readings GROUP BY meter, window(ts, '1 hour')",
+            q="SELECT n, s.region FROM base JOIN sites s ON base.meter = s.meter",
+        )

@@ -114,3 +114,44 @@ def test_finely_sliding_windows_answer_every_window(spark: SparkSession, tmp_pat
     assert sorted(answers["uneven"]) == [(0.0, 1), *((float(s), 2) for s in range(2, 32, 2))]
     assert status["queries"]["fine"]["counts"]["in"] == 3 * 20
     assert status["queries"]["fine"]["counts"]["contributed"] == 2 * 20
+
+
+def test_counts_that_spark_would_merge_are_found_in_the_state(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lay(tmp_path / "s", row(1, 1, x=5.0), row(2, 1, x=5.0), row(3, 1, x=0.5), row(4, 1, x=None))
+    flow = flow_over(tmp_path)
+    ask = "SELECT {} FROM s {} GROUP BY window(ts, '1 hour')"
+    flow.sql(
+        "all",
+        ask.format("count(*) AS c, avg(coalesce(x, 0)) AS a, count(nullif(1, 1)) AS z", ""),
+        sink=MEMORY,
+    )
+    flow.sql("some", ask.format("count(*) AS c", "WHERE x > 1"), sink=MEMORY)
+    _, status = run_all(spark, flow)
+    assert status["queries"]["all"]["counts"]["open"] == 4
+    assert status["queries"]["some"]["counts"]["open"] == 2
+    answers, status = run_all(spark, flow, drain=True)
+    assert answers["all"] == [(4, 2.625, 0)]
+    assert answers["some"] == [(2,)]
+    assert status["queries"]["some"]["counts"]["filtered"] == 2
+
+
+def test_more_keys_than_there_are_bits(spark: SparkSession, tmp_path: Path) -> None:
+    lay(tmp_path / "s", row(1, 1, k=None), row(2, 1, k=""), row(3, 1, k="b"))
+    flow = flow_over(tmp_path)
+    keys = [f"concat(k, '{'x' * i}')" for i in range(34)]
+    items = ", ".join(f"{key} AS k{i}" for i, key in enumerate(keys))
+    flow.sql(
+        "wide",
+        f"SELECT {items}, count(*) AS c FROM s GROUP BY {', '.join(keys)}, "
+        "window(ts, '10 seconds')",
+        sink=MEMORY,
+    )
+    answers, _ = run_all(spark, flow, drain=True)
+    found = sorted(answers["wide"], key=repr)
+    assert [(r[0], r[33], r[34]) for r in found] == [
+        ("", "x" * 33, 1),
+        ("b", "b" + "x" * 33, 1),
+        (None, None, 1),
+    ]

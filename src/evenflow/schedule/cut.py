@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evenflow.graph.canonical import canonical
+from evenflow.graph.canonical import canonical, canonical_text
 from evenflow.model import types as t
 from evenflow.model.expression import TRUE, Case
 from evenflow.model.functions import can_fail
@@ -266,7 +266,7 @@ def _guarded(
 
 
 def _guards(expressions: Iterable[Expression]) -> tuple[Expression, ...]:
-    failing = {str(e): e for e in expressions if can_fail(e)}
+    failing = {canonical_text(e): e for e in expressions if can_fail(e)}
     return tuple(failing[text] for text in sorted(failing))
 
 

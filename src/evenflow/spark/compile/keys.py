@@ -43,6 +43,8 @@ FAMILY = "_family"
 
 _NULL_BITS = 32
 """The bit of the first key slot."""
+_MOST_BITS = 31
+"""Key slots that have a bit. The NULLs of any further ones are NULLs of the group."""
 _PER_COLUMN = 60
 """Expressions whose being NULL is noted in one column."""
 
@@ -118,12 +120,13 @@ class StackKeys:
 
     def columns(self, entries: Sequence[Entry], late: SparkColumn) -> list[SparkColumn]:
         """Return the key slots of an expanded row. Late rows are counted without their keys."""
-        return [
-            F.when(late, _constant(slot.carrier))
-            .otherwise(self._of_slot(at, entries))
-            .alias(slot.name)
-            for at, slot in enumerate(self._slots)
-        ]
+        made = []
+        for at, slot in enumerate(self._slots):
+            key = self._of_slot(at, entries)
+            if at >= _MOST_BITS:
+                key = F.when(~self._is_null(at, entries), key)
+            made.append(F.when(late, _constant(slot.carrier)).otherwise(key).alias(slot.name))
+        return made
 
     def _of_slot(self, slot: int, entries: Sequence[Entry]) -> SparkColumn:
         at, nothing = F.col(AT), _constant(self._slots[slot].carrier)
@@ -147,23 +150,22 @@ class StackKeys:
         if not nulls:
             return None
         bits = [
-            F.when(self._is_null(at, entries, nulls), _bit(_NULL_BITS + at)).otherwise(_bit(None))
-            for at in range(len(self._slots))
+            F.when(self._is_null(at, entries), _bit(_NULL_BITS + at)).otherwise(_bit(None))
+            for at in range(min(len(self._slots), _MOST_BITS))
         ]
         some = reduce(lambda a, b: a | b, (each != 0 for each in nulls))
         return F.when(some, reduce(lambda a, b: a.bitwiseOR(b), bits)).otherwise(_bit(None))
 
-    def _is_null(
-        self, slot: int, entries: Sequence[Entry], nulls: Sequence[SparkColumn]
-    ) -> SparkColumn:
+    def _is_null(self, slot: int, entries: Sequence[Entry]) -> SparkColumn:
         tests = []
-        for number, each in enumerate(nulls):
+        for number in range(self._columns_of_nulls):
             noted = self._nullable[number * _PER_COLUMN :][:_PER_COLUMN]
             masks = [
                 sum(1 << i for i, e in enumerate(noted) if e in self._parts(slot, entry))
                 for entry in entries
             ]
-            tests.append(each.bitwiseAND(look_up(masks, F.col(AT), LONG)) != 0)
+            mask = look_up(masks, F.col(AT), LONG)
+            tests.append(F.col(f"_nulls{number}").bitwiseAND(mask) != 0)
         return reduce(lambda a, b: a | b, tests)
 
     def _parts(self, slot: int, entry: Entry) -> list[Expression]:
@@ -183,7 +185,7 @@ def with_nulls(groups: DataFrame, unit: Unit) -> DataFrame:
     """Return a stack's groups with their family number alone and with NULL keys."""
     bits = F.col(FAMILY)
     restored: dict[str, SparkColumn] = {FAMILY: without_bits(bits).alias(FAMILY)}
-    for at, slot in enumerate(unit.key_slots):
+    for at, slot in enumerate(unit.key_slots[:_MOST_BITS]):
         present = bits.bitwiseAND(_bit(_NULL_BITS + at)) == 0
         restored[slot.name] = F.when(present, F.col(slot.name)).alias(slot.name)
     return groups.select(*(restored.get(name, F.col(name)) for name in groups.columns))

@@ -80,7 +80,7 @@ class SlotInputs:
             return F.lit(1)
         value = compile_expression(argument, self._resolve).value
         if slot.function == "count":
-            return F.when(value.isNotNull(), F.lit(1))
+            return _never_folded(F.when(value.isNotNull(), F.lit(1)), slot)
         return to_slot(value, argument.type, slot.type)
 
     def _slot_condition(self, slot: Slot, uses: Sequence[SlotUse | None]) -> SparkColumn | None:
@@ -104,6 +104,16 @@ class SlotInputs:
 
 
 _DEAR = ("distinct", "stddev")
+
+
+def _never_folded(counted: SparkColumn, slot: Slot) -> SparkColumn:
+    """Return the same for every position, in a form that Spark cannot simplify.
+
+    Where an argument is never NULL, or always, Spark would make its count equal to another one, or
+    a constant, and take it out of the state, in which counts are found by their place.
+    """
+    at, nowhere = F.col(AT), F.lit(-1 - slot.index)
+    return F.when(at > nowhere, F.coalesce(counted, F.when(at < nowhere, F.lit(1))))
 
 
 def _mask(entry: Entry, use: SlotUse | None) -> int:
