@@ -44,10 +44,10 @@ class Size:
 
 
 FULL = Size(warm=4, measured=4, rows=1_000_000)
-_ROUNDS = 4
+_ROUNDS = 3
 QUICK = {
-    1: Size(warm=4, measured=5, rows=1_000_000),
-    50: Size(warm=3, measured=2, rows=250_000, in_turn=25),
+    1: Size(warm=3, measured=4, rows=1_000_000),
+    50: Size(warm=2, measured=1, rows=250_000, in_turn=25),
 }
 """By number of queries: what ends within five minutes, most of which plain Spark takes."""
 
