@@ -36,7 +36,7 @@ from evenflow.graph.joining import JoinStep, joined
 from evenflow.graph.parse import parse_expression, parse_item
 from evenflow.graph.scope import Scope, Visible
 from evenflow.model import types as t
-from evenflow.model.operator import Aggregate, Apply, JoinType, Table, upstream
+from evenflow.model.operator import Apply, JoinType, Table, is_grouped
 from evenflow.model.query import Query, Sink
 from evenflow.model.schema import Schema, parse_schema
 
@@ -182,7 +182,7 @@ class Stream:
         Raises:
             ConfigError: The schema or an argument is wrong.
         """
-        if any(isinstance(each, Aggregate) for each in upstream(self.operator)):
+        if is_grouped(self.operator):
             raise ConfigError(
                 "a function cannot be applied to answers of a window",
                 "apply it to the stream, or give the query a callback as its sink",

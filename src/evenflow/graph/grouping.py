@@ -27,7 +27,7 @@ from evenflow.model.expression import (
     with_children,
 )
 from evenflow.model.functions import aggregate_type
-from evenflow.model.operator import Aggregate, Window, upstream
+from evenflow.model.operator import Aggregate, Window, is_grouped
 
 if TYPE_CHECKING:
     from evenflow.graph.bind import Budget
@@ -64,7 +64,7 @@ class Grouping:
         Raises:
             QueryError: It is.
         """
-        if any(isinstance(each, Aggregate) for each in upstream(self._operator)):
+        if is_grouped(self._operator):
             raise QueryError(
                 "aggregate.nested",
                 "an aggregate over answers of an aggregate is not supported",

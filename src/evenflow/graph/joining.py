@@ -12,7 +12,7 @@ from evenflow.graph.canonical import canonical, canonical_text
 from evenflow.graph.scope import Visible
 from evenflow.model.coercion import convert
 from evenflow.model.expression import Column, walk
-from evenflow.model.operator import Aggregate, Join, JoinType, Table, upstream
+from evenflow.model.operator import Join, JoinType, Table, is_grouped
 
 if TYPE_CHECKING:
     from evenflow.graph.bind import Budget
@@ -43,7 +43,7 @@ def joined(
     Raises:
         QueryError: A name is unknown or used twice, or the condition is not one of equal keys.
     """
-    if any(isinstance(each, Aggregate) for each in upstream(operator)):
+    if is_grouped(operator):
         message = "answers of a window cannot be joined with a table"
         hint = "join the stream itself, before it is grouped"
         raise QueryError("sql.forbidden", message, position=step.position, hint=hint)

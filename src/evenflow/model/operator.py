@@ -376,3 +376,8 @@ def upstream(operator: Operator) -> tuple[Operator, ...]:
             found.setdefault(current.hash, current)
             pending.pop()
     return tuple(found.values())
+
+
+def is_grouped(operator: Operator) -> bool:
+    """Whether its tuples are answers of windows, or made from such."""
+    return any(isinstance(each, Aggregate) for each in upstream(operator))

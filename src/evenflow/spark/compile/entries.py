@@ -36,7 +36,7 @@ ALL_BITS = -1
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One place in the expanded array."""
+    """One place in the expansion of a tuple."""
 
     family: int
     value: SparkColumn

@@ -56,12 +56,11 @@ def look_up(
     values: Sequence[int | bool | None], at: Column, type_: st.DataType | None = None
 ) -> Column:
     """Return the value at a position of a constant array, or the constant if all are equal."""
-    if list(values) == list(range(len(values))) and type_ is None:
+    flags = any(isinstance(v, bool) for v in values)
+    if type_ is None and not flags and list(values) == list(range(len(values))):
         return at
     if len(set(values)) == 1:
         value = F.lit(values[0])
         return value.cast(type_) if type_ is not None else value
-    kind = type_ or (
-        st.BooleanType() if any(isinstance(v, bool) for v in values) else st.IntegerType()
-    )
+    kind = type_ or (st.BooleanType() if flags else st.IntegerType())
     return F.get(F.array(*(F.lit(v) for v in values)).cast(st.ArrayType(kind)), at)
