@@ -17,6 +17,7 @@ from tests.architecture.tree import ROOT
 from tests.cli.flows import GOOD, changed, write
 
 import evenflow
+from evenflow.bench import sharing
 from evenflow.cli.command import guarded, one_line, print_error
 from evenflow.errors import (
     EnvironmentFaultError,
@@ -236,9 +237,14 @@ def test_a_closed_pipe_is_no_complaint(tmp_path: Path) -> None:
 def test_bench_prints_cases(invoke: Invoke, shell: Callable[..., None]) -> None:
     case = {"case": "same-keys", "queries": 50, "ratio": 20.5, "equal": True}
     result = {"bench": "sharing", "cases": [case]}
-    shell("bench.sharing", run=lambda quick, on_step: result)
+    shell("bench.sharing", run=lambda quick, on_step, only: result, Only=dict)
     assert json.loads(invoke("bench", "sharing", "--quick", "--json").stdout) == result
     assert invoke("bench", "sharing").stdout.splitlines() == [
         "case       queries  ratio  equal",
         "same-keys       50   20.5  yes",
     ]
+
+
+def test_a_case_that_a_benchmark_does_not_have_is_refused() -> None:
+    with pytest.raises(UserError, match="no such case"):
+        sharing.run(quick=True, on_step=print, only=sharing.Only(case="same-keys"))

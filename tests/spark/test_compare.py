@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -85,7 +86,10 @@ def test_where_pushed_predicates_change_answers_is_said(
     for index, rows in enumerate(files):
         made = [{"ts": begin + timedelta(seconds=at), "kind": kind} for at, kind in rows]
         table = pa.Table.from_pylist(made, schema=schema)
-        pyarrow.parquet.write_table(table, folder / f"{index:06d}.parquet")
+        file = folder / f"{index:06d}.parquet"
+        pyarrow.parquet.write_table(table, file)
+        # Spark reads files in the order of their times, which may be equal.
+        os.utime(file, (1_767_000_000 + index, 1_767_000_000 + index))
     flow = Flow("pushed")
     flow.source(
         "s",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,9 @@ from evenflow.model.flow import FlowSpec, Reader
 from evenflow.model.operator import Source, Table
 from evenflow.model.query import Sink
 from evenflow.model.schema import parse_schema
+from evenflow.model.unit import Kind
+from evenflow.schedule.cut import cut
+from evenflow.spark.compile.entries import is_narrow
 from evenflow.spark.compile.types import struct
 from evenflow.spark.run import Run
 from evenflow.spark.session import own_session
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
 SETS = int(os.environ.get("EVENFLOW_RANDOM_SETS", "20"))
 SEED = int(os.environ.get("EVENFLOW_SEED", "20261115"))
 QUERIES = 7
-FILES = 5
+FILES = 4
 ROWS = 250
 
 
@@ -60,15 +64,26 @@ class RandomSet:
             },
         )
 
-    def shared(self, state: str = "state") -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return answers per query and the final status of a shared run."""
-        run = Run(self.spec(), self.session, self.folder / state)
+    def shared(
+        self, state: str = "state", alone: str | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return answers per query and the final status of a run of all queries, or of one."""
+        spec = self.spec()
+        if alone is not None:
+            spec = replace(spec, queries=(self.graph.queries[alone],))
+        run = Run(spec, self.session, self.folder / state)
         run.start(available_now=True)
         run.wait()
-        answers = {
-            q.name: canonical_rows(run.answers(q.name).to_pylist()) for q in self.spec().queries
-        }
+        answers = {q.name: canonical_rows(run.answers(q.name).to_pylist()) for q in spec.queries}
         return answers, run.stop()
+
+    def narrow(self) -> list[str]:
+        """Return the queries that are not expanded when they run alone."""
+        units = [cut((query,)) for query in self.graph.queries.values()]
+        stacks = [
+            unit for (unit, *others) in units if not others and unit.kind is not Kind.STATELESS
+        ]
+        return [unit.queries[0] for unit in stacks if is_narrow(unit)]
 
     def plain(self) -> dict[str, Any]:
         """Return answers per query of plain Spark."""
@@ -134,8 +149,13 @@ def test_shared_answers_equal_plain_answers(
 ) -> None:
     set_ = RandomSet(spark, SEED + number, tmp_path)
     shared, status = set_.shared()
-    assert not differences(set_, shared, set_.plain())
+    plain = set_.plain()
+    assert not differences(set_, shared, plain)
     assert not wrong_counts(set_, status)
+    for name in set_.narrow()[: number % 4 == 1]:
+        answers, alone = set_.shared("state-alone", alone=name)
+        assert answers[name] == plain[name], name
+        assert alone["queries"][name]["counts"] == status["queries"][name]["counts"], name
     if number == SETS - 1:
         with capsys.disabled():
             sys.stdout.write(f"\nrandom sets: {SETS} run, seeds {SEED} to {SEED + SETS - 1}\n")

@@ -2,8 +2,8 @@
 
 Both sides read the same generated files in the same batches and write every query to a parquet
 sink of its own; the answers are compared from disk. Plain Spark is measured twice, all queries at
-once and one after another, and its better figure counts (the quick run measures one query in 25
-alone and multiplies). Every case has a JVM of its own.
+once and one after another, and its better figure counts (of fifty queries some are measured alone,
+and multiplied). Every case has a JVM of its own.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenflow.bench.workload import WORKLOADS
-from evenflow.errors import RunError
+from evenflow.errors import RunError, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -41,21 +41,48 @@ class Size:
     plain: bool = True
     in_turn: int = 1
     """Of how many queries one is measured alone, for plain Spark's second way."""
+    rounds: int = 1
+    """How often plain Spark runs; of several rounds the first warms up."""
 
 
-FULL = Size(warm=4, measured=4, rows=1_000_000)
-_ROUNDS = 3
+@dataclass(frozen=True, slots=True)
+class Only:
+    """Which cases to run, and with how many rows per batch; None is all, and as planned."""
+
+    case: str | None = None
+    queries: int | None = None
+    rows: int | None = None
+
+
+_ROWS = 500_000
+FULL = {
+    1: Size(warm=2, measured=6, rows=_ROWS, rounds=5),
+    10: Size(warm=3, measured=3, rows=_ROWS),
+    50: Size(warm=2, measured=3, rows=_ROWS, in_turn=10),
+    200: Size(warm=3, measured=5, rows=_ROWS, plain=False),
+}
 QUICK = {
-    1: Size(warm=3, measured=4, rows=1_000_000),
-    50: Size(warm=2, measured=1, rows=250_000, in_turn=25),
+    1: Size(warm=2, measured=4, rows=_ROWS, rounds=3),
+    50: Size(warm=1, measured=1, rows=_ROWS // 2, in_turn=50),
 }
 """By number of queries: what ends within five minutes, most of which plain Spark takes."""
 
 
-def run(*, quick: bool, on_step: Callable[[str], None]) -> dict[str, Any]:
-    """Run all cases and return the report."""
+def run(*, quick: bool, on_step: Callable[[str], None], only: Only | None = None) -> dict[str, Any]:
+    """Run all cases and return the report.
+
+    Raises:
+        UserError: There is no such case.
+    """
     cases: list[dict[str, Any]] = []
-    for workload, queries, flag, size in _plan(quick=quick):
+    planned = _plan(quick=quick, only=only or Only())
+    if not planned:
+        numbers = ", ".join(map(str, QUICK if quick else FULL))
+        raise UserError(
+            "there is no such case",
+            f"cases are {', '.join(WORKLOADS)}; queries are {numbers}; without --quick all of them",
+        )
+    for workload, queries, flag, size in planned:
         label = f"{workload}, {queries} queries" + ("" if flag else ", without the JVM flag")
         on_step(f"sharing: {label}")
         case = _in_own_process(workload, queries, flag, size)
@@ -64,13 +91,16 @@ def run(*, quick: bool, on_step: Callable[[str], None]) -> dict[str, Any]:
     return {"bench": "sharing", "cases": cases}
 
 
-def _plan(*, quick: bool) -> list[tuple[str, int, bool, Size]]:
-    if quick:
-        names = ("distinct-keys", "metering-mix")
-        return [(w, n, True, size) for w in names for n, size in QUICK.items()]
-    planned = [(w, n, flag, FULL) for flag in (True, False) for w in WORKLOADS for n in (1, 10, 50)]
-    alone = replace(FULL, plain=False)
-    return planned + [(w, 200, flag, alone) for flag in (True, False) for w in WORKLOADS]
+def _plan(*, quick: bool, only: Only) -> list[tuple[str, int, bool, Size]]:
+    names = ("distinct-keys", "metering-mix") if quick else tuple(WORKLOADS)
+    sizes = QUICK if quick else FULL
+    return [
+        (name, queries, flag, size if only.rows is None else replace(size, rows=only.rows))
+        for flag in ((True,) if quick else (True, False))
+        for queries, size in sizes.items()
+        for name in names
+        if only.case in (None, name) and only.queries in (None, queries)
+    ]
 
 
 def _summary(case: dict[str, Any]) -> str:
@@ -109,31 +139,36 @@ def measure(task: dict[str, Any]) -> dict[str, Any]:
     try:
         workload.write(session, folder / "data", size.warm + size.measured, size.rows)
         spec = workload.spec(folder / "data", task["queries"])
-        plains: list[float] = []
-        shareds: list[float] = []
-        # One query alone is quickly done: both sides in turn, the first round to warm up. Many
-        # plain queries warm the JVM up by themselves.
-        for _ in range(_ROUNDS if task["queries"] == 1 else 1):
-            shutil.rmtree(folder / "plain", ignore_errors=True)
-            shutil.rmtree(folder / "shared", ignore_errors=True)
-            if size.plain:
-                plains.append(_plain(session, spec, folder / "plain", size))
-            shareds.append(_shared(session, spec, folder / "shared", size))
-        plain = statistics.median(plains[1:] or plains) if plains else None
-        shared = statistics.median(shareds[1:] or shareds)
+        measured: dict[str, list[float]] = {"plain": [], "shared": []}
+        sides = {"plain": _plain, "shared": _shared} if size.plain else {"shared": _shared}
+        # Many plain queries warm the JVM up by themselves, one flow has to run twice for that.
+        rounds = {"plain": size.rounds, "shared": max(size.rounds, 2)}
+        for index in range(max(rounds.values())):
+            # Whoever runs second finds a warmer JVM.
+            for side in sides if index % 2 == 0 else reversed(sides):
+                if index < rounds[side]:
+                    shutil.rmtree(folder / side, ignore_errors=True)
+                    measured[side].append(sides[side](session, spec, folder / side, size))
+        plain = _median(measured["plain"])
+        shared = _median(measured["shared"])
         equal = _equal(spec, folder) if size.plain else None
         return {
             "case": workload.name,
             "queries": task["queries"],
             "flag": task["flag"],
-            "plain_rows_per_second": None if plain is None else round(plain),
+            "plain_rows_per_second": round(plain) if size.plain else None,
             "shared_rows_per_second": round(shared),
-            "ratio": None if plain is None else round(shared / plain, 2),
+            "ratio": round(shared / plain, 2) if size.plain else None,
             "equal": equal,
         }
     finally:
         session.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _median(rounds: Sequence[float]) -> float:
+    """Return the median of the rounds after the first, or of the only one."""
+    return statistics.median(rounds[1:] or rounds or [0.0])
 
 
 def _shared(session: SparkSession, spec: FlowSpec, folder: Path, size: Size) -> float:

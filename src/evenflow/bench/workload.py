@@ -33,24 +33,28 @@ class Workload:
     """The i-th query."""
     columns: Callable[[DataFrame], DataFrame]
     """From `id` and `ts` to the schema."""
-    flush: tuple[int, ...]
-    """Ids of rows that together pass every predicate: they come last and close all windows."""
+    flush: int
+    """How many rows, from id 0 on, together pass every predicate: the last ones of the last batch
+    are such rows, far ahead in time, and close all windows of all queries."""
 
     def write(self, session: SparkSession, folder: Path, batches: int, rows: int) -> None:
-        """Write the data of some batches, then a file whose rows close all windows.
+        """Write the data of some batches.
 
         A batch is several files of equal size, so that all cores have the same to read.
         """
         from pyspark.sql import functions as F
 
         step = F.lit(_SECONDS_PER_BATCH * 1_000_000 / rows)
+        first_of_flush = batches * rows - self.flush
+        number = F.col("id")
         for index in range(batches):
-            ids = session.range(index * rows, (index + 1) * rows, 1, FILES_PER_BATCH)
-            us = F.lit(_START_S * 1_000_000) + F.floor(F.col("id") * step)
-            self._store(ids.withColumn("ts", F.timestamp_micros(us)), folder, index)
-        ids = session.createDataFrame([(i,) for i in self.flush], "id BIGINT").coalesce(1)
-        late = F.timestamp_micros(F.lit(_FLUSH_S * 1_000_000))
-        self._store(ids.withColumn("ts", late), folder, batches)
+            frame = session.range(index * rows, (index + 1) * rows, 1, FILES_PER_BATCH)
+            us = F.lit(_START_S * 1_000_000) + F.floor(number * step)
+            last = number >= first_of_flush
+            us = F.when(last, F.lit(_FLUSH_S * 1_000_000)).otherwise(us)
+            frame = frame.withColumn("ts", F.timestamp_micros(us))
+            frame = frame.withColumn("id", F.when(last, number - first_of_flush).otherwise(number))
+            self._store(frame, folder, index)
 
     def _store(self, frame: DataFrame, folder: Path, index: int) -> None:
         import shutil
@@ -147,10 +151,8 @@ def _mix_columns(frame: DataFrame) -> DataFrame:
 WORKLOADS = {
     w.name: w
     for w in (
-        Workload(
-            "distinct-keys", "ts TIMESTAMP, value BIGINT", _distinct_keys, _plain_columns, (0,)
-        ),
-        Workload("same-keys", "ts TIMESTAMP, value BIGINT", _same_keys, _plain_columns, (0,)),
-        Workload("metering-mix", _MIX_SCHEMA, _metering_mix, _mix_columns, tuple(range(200))),
+        Workload("distinct-keys", "ts TIMESTAMP, value BIGINT", _distinct_keys, _plain_columns, 1),
+        Workload("same-keys", "ts TIMESTAMP, value BIGINT", _same_keys, _plain_columns, 1),
+        Workload("metering-mix", _MIX_SCHEMA, _metering_mix, _mix_columns, 200),
     )
 }

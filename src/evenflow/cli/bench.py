@@ -29,6 +29,9 @@ def bench(
         str, typer.Argument(metavar="NAME", help=f"Which benchmark: {', '.join(BENCHMARKS)}.")
     ],
     quick: Annotated[bool, typer.Option("--quick", help="End within five minutes.")] = False,
+    case: Annotated[str | None, typer.Option(help="Only this case.")] = None,
+    queries: Annotated[int | None, typer.Option(help="Only this number of queries.")] = None,
+    rows: Annotated[int | None, typer.Option(min=1000, help="Rows per batch.")] = None,
     as_json: AsJson = False,
     format_: AsFormat = Format.TEXT,
     verbose: Verbose = False,
@@ -41,7 +44,8 @@ def bench(
         raise UserError(f"benchmark {name[:40]!r} is not known", f"use {', '.join(BENCHMARKS)}")
     use_java()
     benchmark = importlib.import_module(f"evenflow.bench.{name}")
-    result = benchmark.run(quick=quick, on_step=shown_steps(verbose=verbose))
+    only = benchmark.Only(case=case, queries=queries, rows=rows)
+    result = benchmark.run(quick=quick, on_step=shown_steps(verbose=verbose), only=only)
     if wants_json(as_json, format_):
         put_json(result)
     else:

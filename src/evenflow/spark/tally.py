@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evenflow.spark.compile.entries import LEDGER, REJECTED
+from evenflow.spark.compile.entries import LEDGER, PULSE, REJECTED, REST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,6 +60,8 @@ class StackTally:
     plans: tuple[AnswerPlan, ...]
     first_count: str
     """The count slot that ledger and rejected rows are counted in."""
+    narrow: bool = False
+    """Tuples are in the ledger only if no family wants them."""
     settled: dict[int, Counts] = field(default_factory=dict)
     """By member number, of rows that have left the state."""
     ledger: dict[int, int] = field(default_factory=dict)
@@ -71,7 +73,7 @@ class StackTally:
     def batch(self, totals: Totals) -> None:
         """Add what left the state in a batch."""
         for family, sums in totals.items():
-            if family >= LEDGER:
+            if LEDGER <= family < PULSE:
                 held = self.ledger.get(family - LEDGER, 0)
                 self.ledger[family - LEDGER] = held + sums[self.first_count]
         for plan in self.plans:
@@ -90,21 +92,26 @@ class StackTally:
         state = state or {}
         ledger = dict(self.ledger)
         for family, sums in state.items():
-            if family >= LEDGER:
+            if LEDGER <= family < PULSE:
                 seen = sums[self.first_count]
                 ledger[family - LEDGER] = ledger.get(family - LEDGER, 0) + seen
         made: dict[int, Counts] = {}
         for plan in self.plans:
             known = self.settled[plan.number]
-            made[plan.number] = Counts(
-                tuples_in=_tuples_in(plan, ledger),
+            counts = Counts(
                 contributed=known.contributed,
-                open=state.get(plan.family, {}).get(plan.count, 0),
+                open=_held(state, plan.family, plan.count),
                 late=known.late + _held(state, plan.late_family, plan.count),
                 rejected=known.rejected + _held(state, REJECTED + plan.number, self.first_count),
                 answers=known.answers,
                 answers_rejected=known.answers_rejected,
             )
+            if self.narrow:
+                rest = ledger.get(REST - LEDGER, 0)
+                counts.tuples_in = rest + counts.contributed + counts.open + counts.late
+            else:
+                counts.tuples_in = _tuples_in(plan, ledger)
+            made[plan.number] = counts
         return made
 
 

@@ -16,7 +16,7 @@ from evenflow.model.operator import Source, upstream
 from evenflow.model.unit import Kind
 from evenflow.spark.batch import Delivery, QueryProgress, StackBatches
 from evenflow.spark.compile.answers import AnswerCompiler
-from evenflow.spark.compile.entries import irregular_windows
+from evenflow.spark.compile.entries import irregular_windows, is_narrow
 from evenflow.spark.compile.stack import StackBuilder
 from evenflow.spark.compile.trunk import TrunkBuilder
 from evenflow.spark.late_bound import LateBound, next_batch
@@ -107,7 +107,7 @@ class UnitRun:
         ).build()
         answers, plans = AnswerCompiler(self.unit, irregular_windows(self.unit)).compile(stack)
         counts = tuple(s.name for s in self.unit.slots if s.function == "count")
-        tally = StackTally(plans, counts[0])
+        tally = StackTally(plans, counts[0], is_narrow(self.unit))
         delivery = self._delivery({p.number: p.query for p in plans})
         return answers, StackBatches(plans, counts, bound, tally, delivery)
 

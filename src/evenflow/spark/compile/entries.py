@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from evenflow.model.expression import TRUE
+from evenflow.model.failure import can_fail
 from evenflow.model.operator import Window
 from evenflow.spark.compile.carriers import LONG
 from evenflow.spark.compile.columns import compile_expression
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 LATE = 1_000_000
 REJECTED = 2_000_000
 LEDGER = 3_000_000
+REST = 4_000_000
+PULSE = 5_000_000
 """Family numbers of rows that are not answers begin here."""
 
 ALL_BITS = -1
@@ -143,6 +146,10 @@ class EntryBuilder:
 
     def _ledger_entries(self) -> Iterator[Entry]:
         one = F.lit(ALL_BITS).cast(LONG)
+        if is_narrow(self._unit):
+            yield self._special(REST, one, None, 0)
+            yield self._special(PULSE, one, None, 0)
+            return
         yield self._special(LEDGER, one, None, 0)
         for index, (size, slide) in enumerate(irregular_windows(self._unit)):
             oldest = size - 1 - (Window(size, slide).per_tuple - 1) * slide
@@ -187,6 +194,17 @@ def _used_often(families: Sequence[Family]) -> list[Condition]:
         for condition in family.conditions:
             times[condition] = times.get(condition, 0) + 1
     return [c for c, n in times.items() if n > 1 and c.predicate != TRUE]
+
+
+def is_narrow(unit: Unit) -> bool:
+    """Whether each tuple becomes one row: of the only family, or of the rest."""
+    if len(unit.families) > 1:
+        return False
+    (family,) = unit.families
+    if len(family.conditions) > 1 or family.window.per_tuple > 1:
+        return False
+    (condition,) = family.conditions
+    return not any(can_fail(e) for e in (condition.predicate, *condition.guards))
 
 
 def irregular_windows(unit: Unit) -> list[tuple[int, int]]:

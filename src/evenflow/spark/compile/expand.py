@@ -52,6 +52,11 @@ def expand(frame: DataFrame, kept: Sequence[str], values: Sequence[Column]) -> D
     )
 
 
+def choose(frame: DataFrame, kept: Sequence[str], which: Column, value: Column) -> DataFrame:
+    """Return one row for every tuple, of the entry at the position `which`."""
+    return frame.select(*kept, which.alias(AT), value.alias(VALUE))
+
+
 def look_up(
     values: Sequence[int | bool | None], at: Column, type_: st.DataType | None = None
 ) -> Column:

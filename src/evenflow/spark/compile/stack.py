@@ -11,6 +11,11 @@ the cost of a row does not grow with the number of families. An entry's value is
 * the mask of the family's conditions that hold, bit i for condition i; or
 * the key itself, where every family has but one condition (see `keys`).
 
+A unit with a single family of tumbling windows and one condition that cannot fail is *narrow*: a
+tuple becomes one row and is not expanded. It is the family's, or one of the rest (`REST`) if the
+family does not want it; both together are the ledger. There are no filters at all, so the rows of
+the pulse are a family of their own (`PULSE`).
+
 Where windows slide so finely that a tuple is in very many of them (`Unit.fine`), an entry stands
 for all windows of a family, and its rows are expanded a second time, by window.
 
@@ -31,8 +36,8 @@ from pyspark.sql import functions as F
 
 from evenflow.model.expression import Column, walk
 from evenflow.spark.compile.carriers import LONG
-from evenflow.spark.compile.entries import LATE, LEDGER, EntryBuilder, irregular_windows
-from evenflow.spark.compile.expand import AT, VALUE, expand, look_up
+from evenflow.spark.compile.entries import LATE, LEDGER, EntryBuilder, irregular_windows, is_narrow
+from evenflow.spark.compile.expand import AT, VALUE, choose, expand, look_up
 from evenflow.spark.compile.keys import FAMILY, StackKeys, with_nulls
 from evenflow.spark.compile.slots import SlotInputs
 
@@ -86,6 +91,7 @@ class StackBuilder:
         self._late_bound = late_bound
         self._delay_ms = delay_ms
         self._pulse = pulse
+        self._narrow = is_narrow(unit)
         self._keys = StackKeys(unit, resolve)
         self._builder = EntryBuilder(unit, resolve, self._keys)
         self._slides: list[int] = []
@@ -108,11 +114,20 @@ class StackBuilder:
         kept |= self._keys.once()
         if self._pulse is not None:
             kept["_pulse"] = self._pulse
+        if self._narrow:
+            once.keep("_wanted", entries[0].value)
         frame = self._frame.select("*", F.unix_micros(self._event_time).alias(US))
         made = once.columns | kept
         frame = frame.select("*", *(value.alias(name) for name, value in made.items()))
         names = [US, "_bound", *self._arguments(), *kept]
-        return expand(frame, names, [e.value for e in entries])
+        if not self._narrow:
+            return expand(frame, names, [e.value for e in entries])
+        family, rest, pulse = range(3)
+        wanted = us.isNotNull() & F.col("_wanted").isNotNull()
+        which = F.when(wanted, F.lit(family)).otherwise(F.lit(rest))
+        if self._pulse is not None:
+            which = F.when(F.col("_pulse").isNotNull(), F.lit(pulse)).otherwise(which)
+        return choose(frame, names, which, F.col("_wanted"))
 
     def _arguments(self) -> list[str]:
         """Return the trunk's columns that slots need after the expansion."""
@@ -131,13 +146,7 @@ class StackBuilder:
 
     def _rows(self, expanded: DataFrame, entries: Sequence[Entry]) -> DataFrame:
         at, bound, us = F.col(AT), F.col("_bound"), F.col(US)
-        # Conditions on the tuple alone are mixed with the entry's position, so that Spark cannot
-        # push them below the watermark and remove what has yet to move it.
-        ledger = [i for i, e in enumerate(entries) if e.family == LEDGER]
-        wanted = us.isNotNull() | at.isin(*ledger)
-        if self._pulse is not None:
-            wanted = wanted & (F.col("_pulse").isNull() | (at < 0))
-        rows = expanded.filter(wanted)
+        rows = expanded if self._narrow else self._wanted(expanded, entries)
         if self._unit.fine:
             last = look_up([e.windows - 1 for e in entries], at)
             rows = rows.select("*", F.explode(F.sequence(F.lit(0), last)).alias(BACK))
@@ -159,6 +168,19 @@ class StackBuilder:
         columns += self._keys.columns(entries, late)
         kept = [AT, VALUE, *self._arguments()]
         return rows.select(*kept, *columns)
+
+    def _wanted(self, expanded: DataFrame, entries: Sequence[Entry]) -> DataFrame:
+        """Return the rows of tuples with an event time, and of all others the ledger's.
+
+        Conditions on the tuple alone are mixed with the entry's position, so that Spark cannot
+        push them below the watermark and remove what has yet to move it.
+        """
+        at = F.col(AT)
+        ledger = [i for i, e in enumerate(entries) if e.family == LEDGER]
+        wanted = F.col(US).isNotNull() | at.isin(*ledger)
+        if self._pulse is not None:
+            wanted = wanted & (F.col("_pulse").isNull() | (at < 0))
+        return expanded.filter(wanted)
 
     def _end(self, entries: Sequence[Entry]) -> SparkColumn:
         """Return the last microsecond of a row's window, NULL where it has none."""
