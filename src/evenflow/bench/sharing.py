@@ -3,7 +3,7 @@
 Both sides read the same generated files in the same batches and write every query to a parquet
 sink of its own; the answers are compared from disk. Plain Spark is measured twice, all queries at
 once and one after another, and its better figure counts (of fifty queries some are measured alone,
-and multiplied). Every case has a JVM of its own.
+and multiplied). Every workload has a JVM of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from evenflow.bench.workload import Workload
     from evenflow.model.flow import FlowSpec
 
 
@@ -62,7 +63,7 @@ FULL = {
     200: Size(warm=3, measured=5, rows=_ROWS, plain=False),
 }
 QUICK = {
-    1: Size(warm=2, measured=4, rows=_ROWS, rounds=3),
+    1: Size(warm=1, measured=4, rows=_ROWS // 2, rounds=3),
     50: Size(warm=1, measured=1, rows=_ROWS // 2, in_turn=50),
 }
 """By number of queries: what ends within five minutes, most of which plain Spark takes."""
@@ -74,33 +75,26 @@ def run(*, quick: bool, on_step: Callable[[str], None], only: Only | None = None
     Raises:
         UserError: There is no such case.
     """
+    only = only or Only()
     cases: list[dict[str, Any]] = []
-    planned = _plan(quick=quick, only=only or Only())
-    if not planned:
+    for workload in ("distinct-keys", "metering-mix") if quick else WORKLOADS:
+        for flag in (True,) if quick else (True, False):
+            sizes = _sizes(QUICK if quick else FULL, only)
+            if sizes and only.case in (None, workload):
+                cases += _in_own_process(workload, flag, sizes, on_step)
+    if not cases:
         numbers = ", ".join(map(str, QUICK if quick else FULL))
-        raise UserError(
-            "there is no such case",
-            f"cases are {', '.join(WORKLOADS)}; queries are {numbers}; without --quick all of them",
-        )
-    for workload, queries, flag, size in planned:
-        label = f"{workload}, {queries} queries" + ("" if flag else ", without the JVM flag")
-        on_step(f"sharing: {label}")
-        case = _in_own_process(workload, queries, flag, size)
-        on_step(f"sharing: {label}: {_summary(case)}")
-        cases.append(case)
+        hint = f"cases: {', '.join(WORKLOADS)}; queries: {numbers}; --quick has not all of them"
+        raise UserError("there is no such case", hint)
     return {"bench": "sharing", "cases": cases}
 
 
-def _plan(*, quick: bool, only: Only) -> list[tuple[str, int, bool, Size]]:
-    names = ("distinct-keys", "metering-mix") if quick else tuple(WORKLOADS)
-    sizes = QUICK if quick else FULL
-    return [
-        (name, queries, flag, size if only.rows is None else replace(size, rows=only.rows))
-        for flag in ((True,) if quick else (True, False))
+def _sizes(sizes: dict[int, Size], only: Only) -> dict[int, Size]:
+    return {
+        queries: size if only.rows is None else replace(size, rows=only.rows)
         for queries, size in sizes.items()
-        for name in names
-        if only.case in (None, name) and only.queries in (None, queries)
-    ]
+        if only.queries in (None, queries)
+    }
 
 
 def _summary(case: dict[str, Any]) -> str:
@@ -111,34 +105,50 @@ def _summary(case: dict[str, Any]) -> str:
     return f"{shared}, {case['plain_rows_per_second']:,.0f} plain, ratio {case['ratio']:.1f}"
 
 
-def _in_own_process(workload: str, queries: int, flag: bool, size: Size) -> dict[str, Any]:
-    """Run one case in a fresh process, so that no case warms up another."""
-    task = json.dumps({"workload": workload, "queries": queries, "flag": flag, **asdict(size)})
-    done = subprocess.run(
-        [sys.executable, "-m", "evenflow.bench.sharing", task],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "EVENFLOW_DRIVER_MEMORY": "6g"},
-    )
-    lines = [x for x in done.stdout.splitlines() if x.startswith("{")]
-    if done.returncode != 0 or not lines:
-        tail = "\n".join(done.stderr.splitlines()[-5:])
-        raise RunError(f"{workload} with {queries} queries failed: {tail}")
-    return dict(json.loads(lines[-1]))
+def _in_own_process(
+    workload: str, flag: bool, sizes: dict[int, Size], on_step: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """Run the cases of one workload in a process of their own: a JVM has its flag for life."""
+    said = {
+        n: f"{workload}, {n} queries" + ("" if flag else ", without the JVM flag") for n in sizes
+    }
+    waiting = list(sizes)
+    on_step(f"sharing: {said[waiting[0]]}")
+    task = {"workload": workload, "flag": flag, "sizes": {n: asdict(s) for n, s in sizes.items()}}
+    cases = []
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(
+            [sys.executable, "-m", "evenflow.bench.sharing", json.dumps(task)],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env={**os.environ, "EVENFLOW_DRIVER_MEMORY": "6g"},
+        ) as process,
+    ):
+        for line in process.stdout or ():
+            if line.startswith("{"):
+                case = dict(json.loads(line))
+                cases.append(case)
+                on_step(f"sharing: {said[waiting.pop(0)]}: {_summary(case)}")
+                if waiting:
+                    on_step(f"sharing: {said[waiting[0]]}")
+        if process.wait() != 0 or waiting:
+            errors.seek(0)
+            tail = "\n".join(errors.read().splitlines()[-5:])
+            raise RunError(f"{said[waiting[0]] if waiting else workload} failed: {tail}")
+    return cases
 
 
-def measure(task: dict[str, Any]) -> dict[str, Any]:
-    """Run one case in this process."""
-    from evenflow.spark.session import make_session
-
-    workload = WORKLOADS[task["workload"]]
-    size = Size(**{field.name: task[field.name] for field in fields(Size)})
-    session = make_session("bench sharing", compile_large_methods=task["flag"])
+def measure(
+    session: SparkSession, workload: Workload, queries: int, flag: bool, size: Size
+) -> dict[str, Any]:
+    """Run one case."""
+    began = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="evenflow-bench-"))
     try:
         workload.write(session, folder / "data", size.warm + size.measured, size.rows)
-        spec = workload.spec(folder / "data", task["queries"])
+        spec = workload.spec(folder / "data", queries)
         measured: dict[str, list[float]] = {"plain": [], "shared": []}
         sides = {"plain": _plain, "shared": _shared} if size.plain else {"shared": _shared}
         # Many plain queries warm the JVM up by themselves, one flow has to run twice for that.
@@ -154,15 +164,15 @@ def measure(task: dict[str, Any]) -> dict[str, Any]:
         equal = _equal(spec, folder) if size.plain else None
         return {
             "case": workload.name,
-            "queries": task["queries"],
-            "flag": task["flag"],
+            "queries": queries,
+            "flag": flag,
             "plain_rows_per_second": round(plain) if size.plain else None,
             "shared_rows_per_second": round(shared),
             "ratio": round(shared / plain, 2) if size.plain else None,
             "equal": equal,
+            "seconds": round(time.monotonic() - began, 1),
         }
     finally:
-        session.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -260,11 +270,19 @@ def _equal(spec: FlowSpec, folder: Path) -> bool:
 
 
 def main() -> None:
-    """Run the case given as JSON and print its result."""
-    began = time.monotonic()
-    result = measure(json.loads(sys.argv[1]))
-    result["seconds"] = round(time.monotonic() - began, 1)
-    sys.stdout.write(json.dumps(result) + "\n")
+    """Run the cases given as JSON and print each result when it is there."""
+    from evenflow.spark.session import make_session
+
+    task = json.loads(sys.argv[1])
+    workload, flag = WORKLOADS[task["workload"]], task["flag"]
+    session = make_session("bench sharing", compile_large_methods=flag)
+    try:
+        for queries, size in task["sizes"].items():
+            case = measure(session, workload, int(queries), flag, Size(**size))
+            sys.stdout.write(json.dumps(case) + "\n")
+            sys.stdout.flush()
+    finally:
+        session.stop()
 
 
 if __name__ == "__main__":
