@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from evenflow.base.duration import parse_duration_us
+from evenflow.base.paths import local_path
 from evenflow.errors import ConfigError
 from evenflow.graph.explain import explain
 from evenflow.graph.graph import Graph, QueryOptions
@@ -48,13 +49,14 @@ class Flow:
         Args:
             name: The flow's name.
             state: Directory of checkpoints, manifests and counters; `.evenflow/NAME` under the
-                current directory if not given.
+                current directory if not given. Another run on the same state goes on where the
+                one before ended: finite data that was read is not read again.
 
         Raises:
             ConfigError: The name is not allowed.
         """
         self.graph = Graph(name)
-        self.state = Path(state) if state is not None else Path(".evenflow") / name
+        self.state = Path(".evenflow") / name if state is None else local_path(str(state))
         self._readers: dict[str, Reader] = {}
         self._given: list[Any] = []
 
@@ -247,12 +249,12 @@ class Flow:
         """
         spec = self.spec()
         if spark is None:
-            from evenflow.cli.java import use_java
+            from evenflow.spark.java import use_java
 
             use_java()
         from evenflow.spark.run import Run
 
-        directory = self.state if state is None else Path(state)
+        directory = self.state if state is None else local_path(str(state))
         run = Run(spec, spark, directory, master=master, replace=replace)
         return run.start(available_now=available_now)
 

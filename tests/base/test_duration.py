@@ -23,14 +23,15 @@ def test_units_are_added_up(text: str, us: int) -> None:
     assert parse_duration_us(text) == us
 
 
-@pytest.mark.parametrize("text", ["", "5", "seconds", "5 parsecs", "0 seconds", "20 weeks 9999 d"])
+@pytest.mark.parametrize("text", ["", "5", "s", "5 parsecs", "0 seconds", "9999 d", "0.4 us"])
 def test_what_is_not_a_duration_is_refused(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_duration_us(text)
 
 
 def test_a_number_is_seconds() -> None:
-    assert parse_duration(2.5) == 2.5
+    assert parse_duration(2.5) == parse_duration("2.5") == 2.5
+    assert parse_duration("60") == 60
 
 
 def test_a_negative_number_is_refused() -> None:

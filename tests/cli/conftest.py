@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from evenflow.cli import java
 from evenflow.cli.main import app
+from evenflow.spark import java
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evenflow.cli import java
 from evenflow.cli.doctor import Verdict, _disk, _package, _worker_python, examine
-from evenflow.cli.java import find_java, inspect_java, launched_java, use_java
 from evenflow.errors import EnvironmentFaultError
+from evenflow.spark import java
+from evenflow.spark.java import find_java, inspect_java, launched_java, use_java
 
 if TYPE_CHECKING:
     from pathlib import Path

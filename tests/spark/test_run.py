@@ -11,12 +11,19 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from evenflow.errors import ChangedQueryError, ConfigError, RunError, StateError
+from evenflow.errors import (
+    ChangedQueryError,
+    ConfigError,
+    EnvironmentFaultError,
+    RunError,
+    StateError,
+)
 from evenflow.flow import Flow
 from evenflow.model.query import Sink
 from evenflow.spark.compile.types import struct
 from evenflow.spark.run import Run, run_flow
 from evenflow.spark.session import own_session
+from evenflow.spark.status import read_status
 from evenflow.spark.unit_run import UnitRun
 from tests.spark.flows import (
     MEMORY,
@@ -419,21 +426,129 @@ def test_a_batch_that_is_done_again_changes_nothing(spark: SparkSession, tmp_pat
     windows = f"SELECT window.start AS w, count(*) AS c FROM s GROUP BY {WINDOW}"
     flow.sql("w", windows, Sink("json", str(tmp_path / "out" / "w")))
 
-    def run() -> tuple[dict[str, str], list[dict[str, int]]]:
+    def run() -> tuple[list[str], list[dict[str, int]]]:
         status = run_flow(flow.spec(), state=flow.state, session=spark, available_now=True)
         files = sorted((tmp_path / "out").rglob("*.json"))
-        return {f.name: f.read_text() for f in files}, [counts(status, q) for q in ("p", "w")]
+        # Another one may write a batch the second time; then its file has another name.
+        return [f.read_text() for f in files], [counts(status, q) for q in ("p", "w")]
 
     before = run()
     assert before[1] == [
         {"in": 6, "contributed": 3, "rejected": 3},
         {"in": 6, "contributed": 5, "open": 1},
     ]
+    uncommit(flow)
+    assert run() == before
+
+
+def test_a_batch_that_one_process_does_twice_counts_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Stopping came between a batch's work and its commit, and the same run goes on."""
+    for batch in range(3):
+        lay(tmp_path / "s", row(batch, 15 * batch), row(9, 1, n=0))
+    flow = flow_over(tmp_path)
+    flow.sql("p", "SELECT id, 1 / n AS q FROM s", MEMORY)
+    flow.sql("w", f"SELECT count(*) AS c FROM s GROUP BY {WINDOW}", MEMORY)
+    run = Run(flow.spec(), spark, flow.state)
+    run.start(available_now=True).wait()
+    before = run.answers("w").num_rows
+    run.pause_units()
+    uncommit(flow)
+    run.start(available_now=True).wait()
+    assert run.answers("w").num_rows == before
+    status = run.stop()
+    assert counts(status, "p") == {"in": 6, "contributed": 3, "rejected": 3}
+    assert counts(status, "w") == {"in": 6, "contributed": 5, "open": 1}
+    assert status["queries"]["p"]["answers"] == 3
+
+
+def test_tuples_whose_join_key_fails_are_rejected(spark: SparkSession, tmp_path: Path) -> None:
+    lay(
+        tmp_path / "s",
+        *(row(i, i, t=text) for i, text in enumerate(("1", "x", "3", None, "1"), start=1)),
+    )
+    lay(tmp_path / "s", row(6, 40, t="x"))
+    flow = flow_over(tmp_path)
+    flow.table("numbers", data=[(1, "one"), (2, "two")], schema="n INT, word STRING")
+    flow.table("words", data=[("one", 1.0)], schema="word STRING, x DOUBLE")
+    joined = "s JOIN numbers ON CAST(s.t AS INT) = numbers.n"
+    flow.sql("inner", f"SELECT id, word FROM {joined}", MEMORY)
+    flow.sql("left", f"SELECT id, word FROM {joined.replace('JOIN', 'LEFT JOIN')}", MEMORY)
+    flow.sql(
+        "twice",
+        f"SELECT id, words.x FROM {joined} JOIN words ON numbers.word = words.word "
+        "WHERE numbers.word <> 'two'",
+        MEMORY,
+    )
+    flow.sql("both", "SELECT ts, CAST(t AS INT) AS v FROM s UNION ALL SELECT ts, n FROM s")
+    flow.sql("united", f"SELECT count(*) AS c, sum(v) AS v FROM both GROUP BY {WINDOW}", MEMORY)
+    flow.sql("windows", f"SELECT word, count(*) AS c FROM {joined} GROUP BY word, {WINDOW}", MEMORY)
+    answers, status = run_all(spark, flow)
+    assert answers["inner"] == [(1, "one"), (5, "one")]
+    assert answers["left"] == [(1, "one"), (3, None), (4, None), (5, "one")]
+    assert answers["twice"] == [(1, 1.0), (5, 1.0)]
+    assert answers["windows"] == [("one", 2)]
+    assert answers["united"] == [(9, 10)]
+    assert counts(status, "united") == {"in": 12, "contributed": 9, "rejected": 2, "open": 1}
+    assert counts(status, "inner") == {"in": 4, "contributed": 2, "rejected": 2}
+    assert counts(status, "left") == {"in": 6, "contributed": 4, "rejected": 2}
+    assert counts(status, "twice") == {"in": 4, "contributed": 2, "rejected": 2}
+    assert counts(status, "windows") == {"in": 4, "contributed": 2, "rejected": 2}
+
+
+def test_queries_that_want_nothing_are_counted(spark: SparkSession, tmp_path: Path) -> None:
+    lay(tmp_path / "s", row(1, 1), row(2, 2))
+    flow = flow_over(tmp_path)
+    flow.sql("never", "SELECT id FROM s WHERE 1 = 0", MEMORY)
+    flow.sql("unknown", "SELECT id FROM s WHERE x = NULL", MEMORY)
+    flow.sql("window", f"SELECT count(*) AS c FROM s WHERE 1 = 0 GROUP BY {WINDOW}", MEMORY)
+    answers, status = run_all(spark, flow, drain=True)
+    assert answers == {"never": [], "unknown": [], "window": []}
+    for name in answers:
+        assert counts(status, name) == {"in": 2, "filtered": 2}
+
+
+def test_the_status_of_the_run_before_is_forgotten(spark: SparkSession, tmp_path: Path) -> None:
+    lay(tmp_path / "s", row(1, 1))
+    flow = flow_over(tmp_path)
+    flow.sql("p", "SELECT id FROM s", MEMORY)
+    run_all(spark, flow)
+    assert read_status("flow", flow.state)["queries"]["p"]["answers"] == 1
+    run = Run(flow.spec(), spark, flow.state)
+    with pytest.raises(StateError, match="is running"):
+        read_status("flow", flow.state)
+    run.stop()
+
+
+def test_a_unit_that_fails_is_told_at_the_end(spark: SparkSession, tmp_path: Path) -> None:
+    def fail(batch: int, answers: pa.Table) -> None:
+        raise OSError("the disk is full")
+
+    lay(tmp_path / "s", row(1, 1))
+    flow = flow_over(tmp_path)
+    flow.sql("p", "SELECT id FROM s", Sink("callback", function=fail))
+    with pytest.raises(RunError, match="disk is full"), flow.start(spark) as run:
+        until(lambda: not any(unit.active for unit in run.runs))
+    reason = read_status("flow", flow.state)["queries"]["p"]["reason"]
+    assert "disk is full" in reason
+    assert counts(read_status("flow", flow.state), "p") == {}
+
+
+def test_a_session_of_the_user_is_not_taken(spark: SparkSession, tmp_path: Path) -> None:
+    flow = flow_over(tmp_path)
+    flow.sql("p", "SELECT id FROM s", MEMORY)
+    with pytest.raises(EnvironmentFaultError, match="session already"):
+        flow.start()
+    assert spark.range(2).count() == 2
+
+
+def uncommit(flow: Flow) -> None:
+    """Take back the newest commit of each unit."""
     for folder in (flow.state / "units").glob("*/checkpoint/commits"):
         newest = max((f for f in folder.iterdir() if f.name.isdigit()), key=lambda f: int(f.name))
         newest.unlink()
         (folder / f".{newest.name}.crc").unlink(missing_ok=True)
-    assert run() == before
 
 
 def test_stopping_waits_for_the_batch_and_repeats_none(

@@ -26,6 +26,7 @@ _UNITS = {
     "week": 7 * 86_400 * MICROSECONDS,
 }
 _PART = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([A-Za-z]+)\s*")
+_NUMBER = re.compile(r"\s*\d{1,12}(?:\.\d{1,6})?\s*")
 _MAX = 3_660 * 86_400 * MICROSECONDS
 
 
@@ -44,15 +45,17 @@ def parse_duration_us(text: str) -> int:
             raise ConfigError(f"{text[:40]!r} is not a duration", "write it as '5 seconds'")
         total += float(part.group(1)) * factor
         at = part.end()
-    if not 0 < total <= _MAX:
+    if not 0 < round(total) <= _MAX:
         raise ConfigError(f"{text[:40]!r} must be above zero and at most ten years")
     return round(total)
 
 
 def parse_duration(text: str | float) -> float:
-    """Return the seconds in a text, or the number itself, which then means seconds."""
+    """Return the seconds in a text; a number, also as text, means seconds."""
     if isinstance(text, str):
-        return parse_duration_us(text) / MICROSECONDS
+        if not _NUMBER.fullmatch(text):
+            return parse_duration_us(text) / MICROSECONDS
+        text = float(text)
     if not 0 < text <= _MAX / MICROSECONDS:
         raise ConfigError(f"{text!r} seconds must be above zero and at most ten years")
     return float(text)

@@ -37,8 +37,8 @@ def bench(
     verbose: Verbose = False,
 ) -> None:
     """Measure, and print what was measured."""
-    from evenflow.cli.java import use_java
     from evenflow.cli.progress import shown_steps
+    from evenflow.spark.java import use_java
 
     if name not in BENCHMARKS:
         raise UserError(f"benchmark {name[:40]!r} is not known", f"use {', '.join(BENCHMARKS)}")

@@ -38,8 +38,8 @@ def compare(
 ) -> None:
     """Run the queries as plain Spark and shared on the same sample; compare answers and speed."""
     from evenflow.cli.flow_file import read_flow
-    from evenflow.cli.java import use_java
     from evenflow.cli.progress import shown_steps
+    from evenflow.spark.java import use_java
 
     spec = read_flow(flow).spec()
     use_java()

@@ -39,8 +39,8 @@ def demo(
 
 
 def _run(flow: Flow, seconds: float, *, verbose: bool) -> None:
-    from evenflow.cli.java import use_java
     from evenflow.cli.progress import shown_progress
+    from evenflow.spark.java import use_java
 
     use_java()
     from evenflow.spark.run import run_flow

@@ -27,7 +27,8 @@ from evenflow.cli.command import (
     say,
     wants_json,
 )
-from evenflow.cli.java import (
+from evenflow.cli.table import text_table
+from evenflow.spark.java import (
     HOW_TO_GET,
     NEEDED_MODULE,
     OLDEST,
@@ -35,7 +36,6 @@ from evenflow.cli.java import (
     inspect_java,
     launched_java,
 )
-from evenflow.cli.table import text_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVarTuple
 from pydantic import BaseModel, ValidationError
 
 import evenflow
+from evenflow.base.paths import has_scheme
 from evenflow.cli.flow_model import (
     VERSION,
     FlowModel,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 Ts = TypeVarTuple("Ts")
 
 MAX_FAULTS = 20
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 def read_flow(path: Path, base: Path | None = None) -> Flow:
@@ -219,7 +219,7 @@ class _FlowBuilder:
 
     def _resolved(self, path: str) -> str:
         """Return a path that holds from any directory. Addresses stay as they are."""
-        return path if _SCHEME.match(path) else str(self._base / path)
+        return path if has_scheme(path) else str(self._base / path)
 
 
 def _is_consequence(fault: QueryError, wrong: set[str]) -> bool:

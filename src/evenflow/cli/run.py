@@ -34,7 +34,11 @@ def run(
     ] = None,
     state: State = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Accept changed SQL under a known name.")
+        bool,
+        typer.Option(
+            "--replace",
+            help="Accept changed queries: start the whole flow over, its state forgotten.",
+        ),
     ] = False,
     master: Master = None,
     as_json: AsJson = False,
@@ -43,9 +47,9 @@ def run(
 ) -> None:
     """Run a flow until Ctrl-C, or as long as the options say."""
     from evenflow.cli.flow_file import read_flow
-    from evenflow.cli.java import use_java
     from evenflow.cli.progress import shown_progress
     from evenflow.cli.status import report_status
+    from evenflow.spark.java import use_java
 
     seconds = None if for_ is None else parse_duration(for_)
     found = read_flow(flow)

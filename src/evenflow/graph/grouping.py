@@ -226,8 +226,12 @@ def checked_window(size_us: int, slide_us: int, position: int | None) -> Window:
     """Return the window.
 
     Raises:
-        QueryError: It slides by more than its size, or a tuple would be in very many windows.
+        QueryError: It slides by more than its size, is not whole milliseconds, as watermarks are,
+            or a tuple would be in very many windows.
     """
+    if size_us % 1000 or slide_us % 1000:
+        message = "a window is whole milliseconds"
+        raise QueryError("window.invalid", message, position=position)
     if slide_us > size_us:
         message = "a window cannot slide by more than its size"
         raise QueryError("window.invalid", message, position=position)

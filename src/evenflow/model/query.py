@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from evenflow.base.paths import local_path
 from evenflow.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -37,8 +38,12 @@ class Sink:
             raise ConfigError(
                 f"sink format {self.format!r} is not known", "use " + ", ".join(SINK_FORMATS)
             )
-        if self.format in FILE_FORMATS and not self.path:
-            raise ConfigError(f"a {self.format} sink needs a path")
+        if self.format in FILE_FORMATS:
+            if not self.path:
+                raise ConfigError(f"a {self.format} sink needs a path")
+            local_path(self.path)
+        if self.options:
+            raise ConfigError(f"a {self.format} sink has no options yet")
         if self.format == "callback" and not callable(self.function):
             raise ConfigError("a callback sink needs a function")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evenflow.spark.compile.answers import AnswerPlan
     from evenflow.spark.late_bound import LateBound
     from evenflow.spark.sink.sinks import AnswerSink
-    from evenflow.spark.tally import StackTally
+    from evenflow.spark.tally import Counts, StackTally
 
 _WRITERS = 4
 MANY_ANSWERS = 500_000
@@ -53,7 +53,8 @@ class Delivery:
     sinks: Mapping[str, tuple[AnswerSink, ...]]
     on_cluster: bool
     progress: dict[str, QueryProgress] = field(default_factory=dict)
-    _many: bool = False
+    many: bool = False
+    """The batch to come may have many answers."""
     _first: bool = True
     """No batch has been delivered yet: the next one may be one that is done again."""
 
@@ -74,7 +75,7 @@ class Delivery:
             gather_by: Column by which rows of a query are brought together before executors
                 write them, so that there is one file; None leaves them where they are.
         """
-        if self.on_cluster or self._many:
+        if self._by_executors:
             gathered = frame if gather_by is None else frame.repartition(gather_by)
             apart, rows, written = deliver_remotely(
                 gathered, take, self.queries, self.sinks, self.unit, batch
@@ -83,13 +84,21 @@ class Delivery:
             apart = take(frame.toArrow())
             rows = {number: table.num_rows for number, table in apart.answers.items()}
             written = set()
-        written |= self._write(apart, batch, remote=self.on_cluster or self._many)
+        written |= self._write(apart, batch, remote=self._by_executors)
         if self._first:
             self._remove_others(batch, written)
             self._first = False
         self._note(apart, rows)
-        self._many = sum(rows.values()) > MANY_ANSWERS
+        self.many = sum(rows.values()) > MANY_ANSWERS
         return apart
+
+    @property
+    def _by_executors(self) -> bool:
+        return self.on_cluster or self.many
+
+    def begin_again(self) -> None:
+        """Expect a batch that has been delivered before."""
+        self._first = True
 
     def _remove_others(self, batch: int, written: set[str]) -> None:
         """Remove what an earlier attempt at the batch wrote under names that this one did not.
@@ -154,3 +163,7 @@ class StackBatches:
         apart = self.delivery.deliver(frame, batch, take, gather_by=FAMILY)
         self.tally.batch(apart.totals)
         self.late_bound.batch_done(batch)
+
+    def restore(self, settled: dict[int, Counts], ledger: dict[int, int]) -> None:
+        """Set the counts of what has left the state."""
+        self.tally.restore(settled, ledger)

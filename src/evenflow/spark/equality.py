@@ -55,8 +55,6 @@ def not_in(left: pa.Table, right: pa.Table) -> int:
 
 def _sorted(table: pa.Table) -> pa.Table:
     """Return flat columns, sorted by those that are exact and only then by doubles."""
-    names = [f"c{i}" for i in range(table.num_columns)]
-    table = table.rename_columns(names)
     while any(pa.types.is_struct(f.type) for f in table.schema):
         table = table.flatten()
     exact = [f.name for f in table.schema if not pa.types.is_floating(f.type)]

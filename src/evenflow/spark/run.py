@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from evenflow.errors import ChangedQueryError, ConfigError, RunError, StateError
+from evenflow.errors import ChangedQueryError, ConfigError, StateError
 from evenflow.schedule.cut import cut
 from evenflow.spark.session import make_session, own_session
 from evenflow.spark.sink.sinks import MemorySink, open_sinks
@@ -57,6 +57,7 @@ class Run:
         self._directory.acquire()
         self._made_session: SparkSession | None = None
         try:
+            self._directory.forget_status()
             self.units = cut(spec.queries)
             known = self._known(replace=replace)
             self._state_id = known["id"] if known else new_state_id()
@@ -105,6 +106,8 @@ class Run:
             for each in self.runs:
                 each.start(available_now=available_now)
         except BaseException:
+            with suppress(Exception):
+                self.pause_units()
             self._close()
             raise
         return self
@@ -157,11 +160,17 @@ class Run:
                 each.raise_failure()
 
     def stop(self) -> dict[str, Any]:
-        """Stop everything and return the final, exact status."""
+        """Stop everything and return the final, exact status.
+
+        Raises:
+            RunError: A unit had failed. The status is kept and names the reason.
+        """
         try:
             self.pause_units()
             status = self.status(exact=True, running=False)
             self._directory.write_json("status.json", status)
+            for each in self.runs:
+                each.raise_failure()
             return status
         finally:
             self._close()
@@ -199,14 +208,17 @@ class Run:
         counts: dict[str, Counts] = {}
         rates: dict[str, float] = {}
         answered: dict[str, tuple[int, int, float | None]] = {}
+        reasons: dict[str, str | None] = {}
         units = []
         for each in self.runs:
             rate = each.progress_rate()
             units.append(_unit_status(each, rate))
+            for name in each.unit.queries:
+                reasons[name] = reasons.get(name) or each.failure
             for name, one in each.counts(exact=exact).items():
                 counts.setdefault(name, Counts()).add(one)
                 rates[name] = max(rates.get(name, 0.0), rate)
-            for name, progress in each.progress.items():
+            for name, progress in list(each.progress.items()):
                 had = answered.get(name, (0, 0, None))
                 newest = max(filter(None, (had[2], progress.last_answer_at)), default=None)
                 answered[name] = (
@@ -220,7 +232,7 @@ class Run:
             answers, rejected, at = answered.get(query.name, (0, 0, None))
             queries[query.name] = {
                 "state": "running" if running else "stopped",
-                "reason": None,
+                "reason": reasons.get(query.name),
                 "rows_per_second": round(rates.get(query.name, 0.0), 1),
                 "age_seconds": None if at is None else round(now - at, 3),
                 "deadline_seconds": query.deadline,
@@ -280,7 +292,8 @@ def run_flow(  # noqa: PLR0913  # the options of the command
         run.pause_units()
         if drain:
             run.drain()
-    except RunError:
-        run.stop()
+    except BaseException:
+        with suppress(Exception):
+            run.stop()
         raise
     return run.stop()

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
+import signal
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenflow.errors import EnvironmentFaultError
+from evenflow.spark.java import use_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_PLACES = ("/usr/lib/jvm", "/opt/java", "/opt")
 
 SQL_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -37,34 +36,6 @@ _JVM_FLAGS = "-XX:-DontCompileHugeMethods -XX:+UseParallelGC"
 Spark generates around it may not be."""
 
 
-def java_home() -> Path | None:
-    """Return the home of a Java that Spark can use: 17 or newer, not trimmed."""
-    candidates = [os.environ.get("JAVA_HOME")]
-    on_path = shutil.which("java")
-    if on_path:
-        candidates.append(str(Path(on_path).resolve().parent.parent))
-    for place in _PLACES:
-        candidates += [str(p) for p in sorted(Path(place).glob("*")) if (p / "bin/java").exists()]
-    for each in candidates:
-        if each and _usable(Path(each)):
-            return Path(each)
-    return None
-
-
-def _usable(home: Path) -> bool:
-    java = home / "bin" / "java"
-    if not java.exists():
-        return False
-    release = home / "release"
-    text = release.read_text() if release.exists() else ""
-    version = next((x for x in text.splitlines() if x.startswith("JAVA_VERSION=")), None)
-    if version is None:
-        shown = subprocess.run([str(java), "-version"], capture_output=True, text=True, check=False)
-        version = shown.stderr.split("\n")[0]
-    digits = "".join(c if c.isdigit() else " " for c in version).split()
-    return bool(digits) and int(digits[0]) >= 17
-
-
 def make_session(
     name: str = "evenflow",
     master: str | None = None,
@@ -75,18 +46,17 @@ def make_session(
     """Return a session of ours on an embedded Spark, or on `master`.
 
     Raises:
-        EnvironmentFaultError: There is no Java to run it.
+        EnvironmentFaultError: There is no Java to run it, or a session that is not ours.
     """
-    home = java_home()
-    if home is None:
-        raise EnvironmentFaultError(
-            "Java 17 or newer is missing", "run 'make setup', or install openjdk-17-jre-headless"
-        )
-    os.environ["JAVA_HOME"] = str(home)
+    use_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession  # noqa: PLC0415  # reads the environment set above
 
+    if SparkSession.getActiveSession() is not None:
+        raise EnvironmentFaultError(
+            "this process has a Spark session already", "hand it in: flow.start(spark)"
+        )
     cores = os.cpu_count() or 2
     made = {
         **SQL_SETTINGS,
@@ -108,7 +78,11 @@ def make_session(
     builder = SparkSession.builder.appName(name).master(master or f"local[{cores}]")
     for key, value in made.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if threading.current_thread() is threading.main_thread():
+        # PySpark's handler would cancel the running batch. Ctrl-C ends ours after it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    return session
 
 
 def own_session(session: SparkSession) -> SparkSession:

@@ -86,8 +86,11 @@ class StateDirectory:
         """Forget everything that was made by the flow's earlier queries."""
         for name in ("units", "feed"):
             shutil.rmtree(self.path / name, ignore_errors=True)
-        for name in ("manifest.json", "status.json"):
-            (self.path / name).unlink(missing_ok=True)
+        (self.path / "manifest.json").unlink(missing_ok=True)
+
+    def forget_status(self) -> None:
+        """Remove the status of the run before: another one begins."""
+        (self.path / "status.json").unlink(missing_ok=True)
 
     def unit(self, unit: str) -> UnitDirectory:
         """Return the folder of a unit."""

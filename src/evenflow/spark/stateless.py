@@ -7,7 +7,7 @@ tuple and the distinct columns that any of them selects, in one job; Arrow takes
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from evenflow.model.expression import Expression
     from evenflow.model.unit import Branch, Condition, Unit
     from evenflow.spark.batch import Delivery
-    from evenflow.spark.compile.columns import Resolve
+    from evenflow.spark.compile.trunk import Trunk
 
 BITS = 62
 """Branches per mask column."""
@@ -58,15 +58,16 @@ class StatelessPlan:
     branches: tuple[BranchPlan, ...]
 
 
-def plan_stateless(unit: Unit, resolve: Resolve) -> StatelessPlan:
+def plan_stateless(unit: Unit, trunk: Trunk) -> StatelessPlan:
     """Return what a batch of a stateless unit computes."""
+    resolve = trunk.resolve
     outputs: dict[Expression, str] = {}
     plans: list[BranchPlan] = []
     masks: list[SparkColumn] = []
     for start in range(0, len(unit.branches), BITS):
         group = unit.branches[start : start + BITS]
         name = f"_m{start // BITS}"
-        held, failed = _masks(group, resolve)
+        held, failed = _masks(group, trunk)
         masks += [held.alias(name), failed.alias(name + "r")]
         for bit, branch in enumerate(group):
             columns = []
@@ -78,17 +79,18 @@ def plan_stateless(unit: Unit, resolve: Resolve) -> StatelessPlan:
             )
     values = [compile_expression(e, resolve).value.alias(n) for e, n in outputs.items()]
     names = [f"_m{i}{r}" for i in range(len(masks) // 2) for r in ("", "r")]
-    wanted = F.lit(False)
+    # Never TRUE, but not foldable: where nothing can be wanted, Spark would not even count.
+    wanted = F.rand() + F.rand() < 0
     for name in names:
         wanted = wanted | (F.col(name) != 0)
     return StatelessPlan((*masks, *values), wanted, tuple(plans))
 
 
-def _masks(group: Sequence[Branch], resolve: Resolve) -> tuple[SparkColumn, SparkColumn]:
+def _masks(group: Sequence[Branch], trunk: Trunk) -> tuple[SparkColumn, SparkColumn]:
     zero = F.lit(0).cast(LONG)
     held, failed = zero, zero
     for bit, branch in enumerate(group):
-        holds, fails = _verdict(branch.condition, resolve)
+        holds, fails = _verdict(branch.condition, trunk)
         one = F.lit(1 << bit).cast(LONG)
         held = held.bitwiseOR(F.when(holds, one).otherwise(zero))
         if fails is not None:
@@ -96,15 +98,17 @@ def _masks(group: Sequence[Branch], resolve: Resolve) -> tuple[SparkColumn, Spar
     return held, failed
 
 
-def _verdict(condition: Condition, resolve: Resolve) -> tuple[SparkColumn, SparkColumn | None]:
-    compiled = compile_expression(condition.predicate, resolve)
-    holds, fails = compiled.value, compiled.error
+def _verdict(condition: Condition, trunk: Trunk) -> tuple[SparkColumn, SparkColumn | None]:
+    compiled = compile_expression(condition.predicate, trunk.resolve)
+    failures = [e for e in (compiled.error, trunk.failed) if e is not None]
     for guard in condition.guards:
-        error = compile_expression(guard, resolve).error
+        error = compile_expression(guard, trunk.resolve).error
         if error is not None:
-            failed = F.coalesce(compiled.value, F.lit(False)) & error
-            fails = failed if fails is None else fails | failed
-    return (holds if fails is None else holds & ~fails), fails
+            failures.append(F.coalesce(compiled.value, F.lit(False)) & error)
+    if not failures:
+        return compiled.value, None
+    fails = reduce(lambda a, b: a | b, failures)
+    return compiled.value & ~fails, fails
 
 
 def take_branches_apart(table: pa.Table, branches: Sequence[BranchPlan]) -> Apart:
@@ -146,3 +150,7 @@ class StatelessBatches:
             counts.tuples_in += tuples
             counts.contributed += totals.get("held", 0)
             counts.rejected += totals.get("rejected", 0)
+
+    def restore(self, settled: dict[int, Counts], ledger: dict[int, int]) -> None:  # noqa: ARG002
+        """Set the counts; a stateless unit has no ledger."""
+        self.counts = dict(settled)

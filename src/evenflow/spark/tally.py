@@ -67,8 +67,12 @@ class StackTally:
     ledger: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for plan in self.plans:
-            self.settled.setdefault(plan.number, Counts())
+        self.restore({}, {})
+
+    def restore(self, settled: Mapping[int, Counts], ledger: Mapping[int, int]) -> None:
+        """Set the counts of what has left the state."""
+        self.settled = {p.number: settled.get(p.number, Counts()) for p in self.plans}
+        self.ledger = dict(ledger)
 
     def batch(self, totals: Totals) -> None:
         """Add what left the state in a batch."""
@@ -87,7 +91,8 @@ class StackTally:
 
         Args:
             state: What the state holds: per family number, the sum of each count slot. Without
-                it, what is in open windows counts as filtered until the state is read.
+                it, what is in open windows counts as filtered until the state is read, and not
+                at all in a narrow unit.
         """
         state = state or {}
         ledger = dict(self.ledger)

@@ -69,9 +69,10 @@ class UnitRun:
         self._between = threading.Lock()
         """Held while a batch works; taken by `stop`, so that no batch is cut in the middle."""
         self._stopping = False
+        self._failure: str | None = None
         self._last_batch = -1
         self._frame, self._batches = self._build()
-        self._load_counts()
+        self._load_counts(next_batch(directory.checkpoint) - 1)
 
     @property
     def progress(self) -> dict[str, QueryProgress]:
@@ -86,7 +87,7 @@ class UnitRun:
             applied=self._around.applied,
         ).build(self.unit.trunk)
         if self.unit.kind is Kind.STATELESS:
-            plan = plan_stateless(self.unit, trunk.resolve)
+            plan = plan_stateless(self.unit, trunk)
             names = {b.number: b.query for b in plan.branches}
             return trunk.frame, StatelessBatches(plan, self._delivery(names))
         bound = LateBound(self.directory.late_bound, self.directory.checkpoint)
@@ -104,6 +105,7 @@ class UnitRun:
             late_bound=bound.column(self._around.session),
             delay_ms=max(delays) // 1000,
             pulse=trunk.pulse,
+            failed=trunk.failed,
         ).build()
         answers, plans = AnswerCompiler(self.unit, irregular_windows(self.unit)).compile(stack)
         counts = tuple(s.name for s in self.unit.slots if s.function == "count")
@@ -112,7 +114,12 @@ class UnitRun:
         return answers, StackBatches(plans, counts, bound, tally, delivery)
 
     def _delivery(self, queries: dict[int, str]) -> Delivery:
-        return Delivery(self.unit.id, queries, self._around.sinks, self._around.on_cluster)
+        files = any(s.by_executors for q in self.unit.queries for s in self._around.sinks[q])
+        # Without windows the first batch answers with all that has waited for the flow to begin.
+        many = files and self.unit.kind is Kind.STATELESS
+        return Delivery(
+            self.unit.id, queries, self._around.sinks, self._around.on_cluster, many=many
+        )
 
     def _open_pulse(self, source: Source) -> DataFrame:
         folder = self.directory.pulse(source.name)
@@ -146,8 +153,17 @@ class UnitRun:
                 # `stop` waits for this thread. The batch has done nothing and is done later.
                 raise RunError(f"unit {self.unit.id} is stopping")
         try:
-            self._batches(frame, batch)
-            self._save_counts(batch)
+            if batch <= self._last_batch:
+                # Stopping came between its work and its commit: it is done again.
+                self._load_counts(batch - 1)
+                self._batches.delivery.begin_again()
+            try:
+                self._batches(frame, batch)
+                self._save_counts(batch)
+            except BaseException:
+                self._load_counts(batch - 1)
+                self._batches.delivery.begin_again()
+                raise
             self._last_batch = batch
         finally:
             self._between.release()
@@ -163,11 +179,16 @@ class UnitRun:
         Raises:
             RunError: With the first line of Spark's reason.
         """
-        if self._query is None or self._stopping:
-            return
-        failure = self._query.exception()
-        if failure is not None:
-            raise RunError(f"unit {self.unit.id} failed: {_reason(failure)}") from failure
+        if self.failure is not None:
+            raise RunError(f"unit {self.unit.id} failed: {self.failure}")
+
+    @property
+    def failure(self) -> str | None:
+        """What ended the StreamingQuery, if it did not end by itself or because we stopped it."""
+        if self._query is not None and not self._stopping:
+            failure = self._query.exception()
+            self._failure = None if failure is None else _reason(failure)
+        return self._failure
 
     def stop(self) -> None:
         """Stop after the running batch, if there is one."""
@@ -175,6 +196,7 @@ class UnitRun:
             return
         with self._between:
             self._await_commit()
+            self._failure = self.failure
             self._stopping = True
             self._query.stop()
 
@@ -222,7 +244,7 @@ class UnitRun:
         """Return counts by query; with `exact` the state is read for what is open."""
         by_query: dict[str, Counts] = {}
         if isinstance(self._batches, StatelessBatches):
-            parts = self._batches.counts
+            parts = dict(self._batches.counts)
             names = {b.number: b.query for b in self.unit.branches}
         else:
             state = (
@@ -256,19 +278,16 @@ class UnitRun:
         fields = {n: [getattr(c, f) for f in Counts.__slots__] for n, c in settled.items()}
         return {"settled": fields, "ledger": ledger, "answered": answered}
 
-    def _load_counts(self) -> None:
+    def _load_counts(self, batch: int) -> None:
+        """Set the counts to what they were after a batch."""
         known = _read_json(self.directory.counts)
-        saved = known.get(str(next_batch(self.directory.checkpoint) - 1))
-        if saved is None:
-            return
+        nothing: dict[str, Any] = {"settled": {}, "ledger": {}, "answered": {}}
+        saved = known.get(str(batch), nothing)
         settled = {int(n): Counts(*values) for n, values in saved["settled"].items()}
+        self.progress.clear()
         for query, (answers, rejected, at) in saved["answered"].items():
             self.progress[query] = QueryProgress(answers, rejected, at)
-        if isinstance(self._batches, StatelessBatches):
-            self._batches.counts.update(settled)
-        else:
-            self._batches.tally.settled.update(settled)
-            self._batches.tally.ledger.update({int(n): c for n, c in saved["ledger"].items()})
+        self._batches.restore(settled, {int(n): c for n, c in saved["ledger"].items()})
 
 
 def _read_json(file: Any) -> dict[str, Any]:

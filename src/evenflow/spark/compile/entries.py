@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from evenflow.model.expression import TRUE
 from evenflow.model.failure import can_fail
-from evenflow.model.operator import Window
+from evenflow.model.operator import Source, Window
 from evenflow.spark.compile.carriers import LONG
 from evenflow.spark.compile.columns import compile_expression
 
@@ -72,9 +72,12 @@ class Once:
 class EntryBuilder:
     """Makes the entries of a unit, and what they need computed once per tuple."""
 
-    def __init__(self, unit: Unit, resolve: Resolve, keys: StackKeys) -> None:
+    def __init__(
+        self, unit: Unit, resolve: Resolve, keys: StackKeys, failed: SparkColumn | None
+    ) -> None:
         self._unit = unit
         self._resolve = resolve
+        self._failed = failed
         self.once = Once()
         self._keys = keys
         self._conditions: dict[Condition, SparkColumn] = {}
@@ -169,17 +172,14 @@ class EntryBuilder:
         """Return whether a tuple counts; NULL is as good as FALSE."""
         compiled = compile_expression(condition.predicate, self._resolve)
         held = compiled.value
-        if compiled.error is not None:
-            held = held & ~compiled.error
-        for guard in condition.guards:
-            error = compile_expression(guard, self._resolve).error
-            held = held if error is None else held & ~error
-        return held
+        errors = [compiled.error, self._failed]
+        errors += [compile_expression(guard, self._resolve).error for guard in condition.guards]
+        return reduce(lambda a, b: a & ~b, (e for e in errors if e is not None), held)
 
     def _fails(self, condition: Condition) -> SparkColumn | None:
         """Return whether a tuple is rejected, or None if it never is."""
         compiled = compile_expression(condition.predicate, self._resolve)
-        errors = [] if compiled.error is None else [compiled.error]
+        errors = [e for e in (compiled.error, self._failed) if e is not None]
         for guard in condition.guards:
             error = compile_expression(guard, self._resolve).error
             if error is not None:
@@ -198,7 +198,7 @@ def _used_often(families: Sequence[Family]) -> list[Condition]:
 
 def is_narrow(unit: Unit) -> bool:
     """Whether each tuple becomes one row: of the only family, or of the rest."""
-    if len(unit.families) > 1:
+    if len(unit.families) > 1 or not isinstance(unit.trunk, Source):
         return False
     (family,) = unit.families
     if len(family.conditions) > 1 or family.window.per_tuple > 1:

@@ -72,6 +72,7 @@ class StackBuilder:
         late_bound: SparkColumn,
         delay_ms: int,
         pulse: SparkColumn | None,
+        failed: SparkColumn | None = None,
     ) -> None:
         """Prepare.
 
@@ -83,6 +84,7 @@ class StackBuilder:
             late_bound: The smallest event time in microseconds that is not late in this batch.
             delay_ms: The watermark's delay, for the metadata of the event-time key.
             pulse: Not NULL on rows that only move the watermark, if there are such rows.
+            failed: TRUE on tuples that all queries reject, if there are such tuples.
         """
         self._unit = unit
         self._frame = frame
@@ -93,7 +95,7 @@ class StackBuilder:
         self._pulse = pulse
         self._narrow = is_narrow(unit)
         self._keys = StackKeys(unit, resolve)
-        self._builder = EntryBuilder(unit, resolve, self._keys)
+        self._builder = EntryBuilder(unit, resolve, self._keys, failed)
         self._slides: list[int] = []
 
     def build(self) -> DataFrame:

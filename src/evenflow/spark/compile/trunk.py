@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from evenflow.errors import ConfigError, InternalError
+from evenflow.model.failure import can_fail
 from evenflow.model.operator import (
     Apply,
     Join,
@@ -43,6 +44,10 @@ OpenPulse = Callable[[Source], "DataFrame"]
 OpenTable = Callable[[Table], "DataFrame"]
 Applied = Callable[[Apply], Callable[["DataFrame"], "DataFrame"]]
 
+FAILED = "_failed"
+_MET = "_met"
+"""TRUE on rows that found their like in a table."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trunk:
@@ -52,6 +57,8 @@ class Trunk:
     operator: Operator
     pulse: SparkColumn | None
     """Not NULL on rows that only move event time; None if there are none left."""
+    failed: SparkColumn | None = None
+    """TRUE on tuples on which an operator of the trunk failed; None if there are none."""
 
     @property
     def resolve(self) -> Resolve:
@@ -92,7 +99,31 @@ class TrunkBuilder:
         if isinstance(operator, Source):
             frame, pulse = self._open(operator)
             return Trunk(frame, operator, pulse)
-        return Trunk(self.compile(operator), operator, None)
+        if not _can_fail(operator):
+            return Trunk(self.compile(operator), operator, None)
+        return Trunk(self._with_failed(operator), operator, None, F.col(FAILED))
+
+    def _with_failed(self, operator: Operator) -> DataFrame:
+        """Return the operator's output, and beside it the tuples that failed on the way.
+
+        Every query of the unit rejects those, and counts them.
+        """
+        match operator:
+            case Where(input=below, predicate=predicate):
+                held = compile_expression(predicate, resolver(below))
+                frame = self._with_failed(below).withColumn(FAILED, _or_failed([held]))
+                return frame.filter(F.col(FAILED) | held.value)
+            case Select(input=below, columns=columns):
+                resolve = resolver(below)
+                made = [compile_expression(e, resolve) for _, e in columns]
+                named = [each.value.alias(f"c{i}") for i, each in enumerate(made)]
+                return self._with_failed(below).select(*named, _or_failed(made).alias(FAILED))
+            case Union(inputs=inputs):
+                return reduce(lambda a, b: a.unionByName(b), map(self._with_failed, inputs))
+            case Join():
+                return self._joined(operator, self._with_failed(operator.input))
+            case _:
+                return self.compile(operator).withColumn(FAILED, F.lit(False))
 
     def _open(self, source: Source) -> tuple[DataFrame, SparkColumn | None]:
         frame = positional(self._source(source), source)
@@ -129,7 +160,7 @@ class TrunkBuilder:
             case Union(inputs=inputs):
                 return reduce(lambda a, b: a.unionByName(b), map(self.compile, inputs))
             case Join():
-                return self._joined(operator)
+                return self._joined(operator, self.compile(operator.input))
             case Apply():
                 return self._apply(operator)
             case _:
@@ -141,26 +172,35 @@ class TrunkBuilder:
         frame = _without_errors(self.compile(below), made)
         return frame.select(*(each.value.alias(f"c{i}") for i, each in enumerate(made)))
 
-    def _joined(self, join: Join) -> DataFrame:
+    def _joined(self, join: Join, left: DataFrame) -> DataFrame:
+        """Return the join; tuples that failed before, or whose key fails, are in it if they stay.
+
+        They stay where `left` says which tuples failed.
+        """
         resolve = resolver(join.input)
         keys = [compile_expression(e, resolve) for e, _ in join.keys]
-        left = _without_errors(self.compile(join.input), keys)
-        right = self._table(join.table)
         names = join.table.schema.names
-        right = right.select(*(F.col(_quoted(n)).alias(f"r{i}") for i, n in enumerate(names)))
+        right = self._table(join.table)
+        right = right.select(*(F.col(quoted(n)).alias(f"r{i}") for i, n in enumerate(names)))
         equal = reduce(
             lambda a, b: a & b,
             (
-                key.value == F.col(f"r{names.index(column)}")
+                _unless_it_fails(key) == F.col(f"r{names.index(column)}")
                 for key, (_, column) in zip(keys, join.keys, strict=True)
             ),
         )
-        how = "inner" if join.join_type is JoinType.INNER else "left"
-        joined = left.join(F.broadcast(right), equal, how)
+        inner = join.join_type is JoinType.INNER
+        stay = FAILED in left.columns
+        left = left.withColumn(FAILED, _or_failed(keys)) if stay else _without_errors(left, keys)
+        if inner and stay:
+            joined = left.join(F.broadcast(right.withColumn(_MET, F.lit(True))), equal, "left")
+            joined = joined.filter(F.col(FAILED) | F.col(_MET).isNotNull())
+        else:
+            joined = left.join(F.broadcast(right), equal, "inner" if inner else "left")
         width = len(join.input.schema)
         columns = [F.col(f"c{i}") for i in range(width)]
         columns += [F.col(f"r{i}").alias(f"c{width + i}") for i in range(len(names))]
-        return joined.select(*columns)
+        return joined.select(*columns, *([FAILED] if stay else []))
 
     def _apply(self, apply: Apply) -> DataFrame:
         below = self.compile(apply.input).toDF(*apply.input.schema.names)
@@ -176,11 +216,37 @@ def positional(frame: DataFrame, operator: Operator) -> DataFrame:
         given = found.get(field.name.lower())
         if given is None:
             raise ConfigError(f"{operator.kind} gives no column {field.name}")
-        column = F.col(_quoted(given.name))
+        column = F.col(quoted(given.name))
         if not _same(given.dataType, field.type):
             column = column.cast(to_spark(field.type))
         columns.append(column.alias(f"c{index}"))
     return frame.select(*columns)
+
+
+def _can_fail(operator: Operator) -> bool:
+    """Whether an operator of a trunk, down to where a user's function begins, can fail."""
+    match operator:
+        case Where(input=below, predicate=predicate):
+            return can_fail(predicate) or _can_fail(below)
+        case Select(input=below, columns=columns):
+            return any(can_fail(e) for _, e in columns) or _can_fail(below)
+        case Union(inputs=inputs):
+            return any(map(_can_fail, inputs))
+        case Join(input=below, keys=keys):
+            return any(can_fail(e) for e, _ in keys) or _can_fail(below)
+        case _:
+            return False
+
+
+def _or_failed(made: Sequence[Compiled]) -> SparkColumn:
+    """Return whether a tuple has failed before, or does so now."""
+    errors = [each.error for each in made if each.error is not None]
+    return reduce(lambda a, b: a | b, errors, F.col(FAILED))
+
+
+def _unless_it_fails(compiled: Compiled) -> SparkColumn:
+    """Return the value, NULL where it fails."""
+    return compiled.value if compiled.error is None else F.when(~compiled.error, compiled.value)
 
 
 def _without_errors(frame: DataFrame, made: Sequence[Compiled]) -> DataFrame:
@@ -198,7 +264,8 @@ def _same(given: Any, wanted: t.DataType) -> bool:
         return False
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return a name so that Spark takes it for the name of one column."""
     return "`" + name.replace("`", "``") + "`"
 
 

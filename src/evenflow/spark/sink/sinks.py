@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import pyarrow as pa
 
+from evenflow.base.paths import local_path
 from evenflow.errors import ConfigError, InternalError, SinkError
 from evenflow.model import types as t
 from evenflow.model.query import FILE_FORMATS
@@ -20,6 +20,8 @@ from evenflow.spark.sink.demux import answer_schema
 from evenflow.spark.sink.files import write_file
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from evenflow.model.query import Query, Sink
 
 
@@ -65,7 +67,7 @@ class FileSink:
 
     def __init__(self, sink: Sink, query: Query, state_id: str) -> None:
         self.format = sink.format
-        self._path = Path(str(sink.path).removeprefix("file://"))
+        self._path = local_path(str(sink.path))
         self._stem = f"{query.name}-{state_id}"
         if sink.format == "csv":
             for field in query.schema:

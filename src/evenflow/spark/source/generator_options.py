@@ -106,7 +106,6 @@ def _instant_us(text: str) -> int:
 
 _RATE: dict[str, Parse] = {
     "rate": number(0.001, MAX_RATE),
-    # As Spark's own rate source calls it.
 }
 _EVERY: dict[str, Parse] = {
     "seed": whole(0, 2**63 - 1),

@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from evenflow.errors import RunError
+from evenflow.spark.compile.trunk import quoted
 from evenflow.spark.source.feed import INTERVAL_SECONDS, Feed, FeedFolder, spark_path
 from evenflow.spark.state_dir import write_json
 
@@ -88,7 +89,7 @@ class ReplayFeed(Feed):
         shutil.rmtree(beside, ignore_errors=True)
         frame = self._read()
         if self._event_time is not None:
-            frame = frame.orderBy(F.col(_quoted(frame.columns[self._event_time])).asc_nulls_first())
+            frame = frame.orderBy(F.col(quoted(frame.columns[self._event_time])).asc_nulls_first())
         writer = frame.write.option("maxRecordsPerFile", self._rows_per_file)
         try:
             writer.option("compression", "snappy").parquet(spark_path(beside))
@@ -160,7 +161,3 @@ class ReplayFeed(Feed):
 def _order(file: Path) -> tuple[int, int]:
     found = _PART.match(file.name)
     return (int(found.group(1)), int(found.group(2) or 0)) if found else (0, 0)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,7 @@ class Java:
         return self.version >= OLDEST and self.has_module
 
 
+@cache
 def inspect_java(home: Path) -> Java | None:
     """Return what is installed under a directory; None if it is not Java or does not start."""
     binary = home / "bin" / "java"
