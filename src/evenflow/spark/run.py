@@ -213,8 +213,9 @@ class Run:
         for each in self.runs:
             rate = each.progress_rate()
             units.append(_unit_status(each, rate))
+            failure = each.failure
             for name in each.unit.queries:
-                reasons[name] = reasons.get(name) or each.failure
+                reasons[name] = reasons.get(name) or failure
             for name, one in each.counts(exact=exact).items():
                 counts.setdefault(name, Counts()).add(one)
                 rates[name] = max(rates.get(name, 0.0), rate)

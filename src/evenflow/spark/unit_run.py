@@ -179,8 +179,9 @@ class UnitRun:
         Raises:
             RunError: With the first line of Spark's reason.
         """
-        if self.failure is not None:
-            raise RunError(f"unit {self.unit.id} failed: {self.failure}")
+        failure = self.failure
+        if failure is not None:
+            raise RunError(f"unit {self.unit.id} failed: {failure}")
 
     @property
     def failure(self) -> str | None:

@@ -45,6 +45,7 @@ OpenTable = Callable[[Table], "DataFrame"]
 Applied = Callable[[Apply], Callable[["DataFrame"], "DataFrame"]]
 
 FAILED = "_failed"
+"""TRUE on tuples on which an operator of the trunk failed."""
 _MET = "_met"
 """TRUE on rows that found their like in a table."""
 

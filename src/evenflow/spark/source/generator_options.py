@@ -90,13 +90,6 @@ def number(low: float, high: float) -> Parse:
     return parse
 
 
-def _seconds(text: str) -> float:
-    try:
-        return parse_duration(float(text))
-    except ValueError:
-        return parse_duration(text)
-
-
 def _instant_us(text: str) -> int:
     found = parse_timestamp(text)
     if found is None:
@@ -119,7 +112,7 @@ _OWN: dict[str, dict[str, Parse]] = {
     "constant": _RATE,
     "poisson": _RATE,
     "burst": {
-        "interval": _seconds,
+        "interval": parse_duration,
         "max_delay": number(0.001, 3_600_000),
         "max_rate": number(0.001, 1_000_000),
     },
