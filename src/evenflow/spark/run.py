@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from evenflow.errors import ChangedQueryError, ConfigError, StateError
@@ -118,8 +120,9 @@ class Run:
         seconds: float | None = None,
         on_progress: OnProgress | None = None,
         interval: float = 0.5,
+        until: threading.Event | None = None,
     ) -> None:
-        """Wait until all units have ended, or for a time.
+        """Wait until all units have ended, for a time, or until something happens.
 
         Raises:
             RunError: A unit failed.
@@ -128,7 +131,7 @@ class Run:
         shown = 0.0
         while any(each.active for each in self.runs):
             now = time.monotonic()
-            if deadline is not None and now >= deadline:
+            if (deadline is not None and now >= deadline) or (until and until.is_set()):
                 return
             if on_progress is not None and now - shown >= interval:
                 on_progress(self.status())
@@ -268,6 +271,25 @@ def _unit_status(run: UnitRun, rate: float) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def _interrupt() -> Iterator[threading.Event]:
+    """Yield what the first Ctrl-C sets, instead of ending a call to Spark in the middle."""
+    happened = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield happened
+        return
+
+    def note(*_: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        happened.set()
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield happened
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def run_flow(  # noqa: PLR0913  # the options of the command
     spec: FlowSpec,
     *,
@@ -288,8 +310,8 @@ def run_flow(  # noqa: PLR0913  # the options of the command
     run = Run(spec, session, state, master=master, replace=replace)
     try:
         run.start(available_now=available_now)
-        with suppress(KeyboardInterrupt):
-            run.wait(seconds=seconds, on_progress=on_progress)
+        with suppress(KeyboardInterrupt), _interrupt() as interrupted:
+            run.wait(seconds=seconds, on_progress=on_progress, until=interrupted)
         run.pause_units()
         if drain:
             run.drain()
