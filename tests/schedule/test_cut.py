@@ -273,29 +273,6 @@ def test_a_query_with_more_filters_than_bits_puts_them_into_arguments() -> None:
 # Numbers and order.
 
 
-def test_numbers_are_kept_and_never_used_twice() -> None:
-    graph = graph_of(
-        a=window("count(*) AS c"),
-        b="SELECT id FROM readings UNION ALL SELECT id FROM others",
-        c="SELECT n FROM readings",
-    )
-    queries = tuple(graph.queries.values())
-
-    def numbers(given: dict[str, int] | None) -> dict[str, set[int]]:
-        found: dict[str, set[int]] = {}
-        for unit in cut(queries, given):
-            for branch in unit.branches:
-                found.setdefault(branch.query, set()).add(branch.number)
-            for family in unit.families:
-                for each in family.members:
-                    found.setdefault(each.query, set()).add(each.number)
-        return found
-
-    assert numbers(None) == {"a": {1}, "b": {2, 3}, "c": {4}}
-    assert numbers({"c": 7, "gone": 9}) == {"c": {7}, "a": {10}, "b": {11, 12}}
-    assert numbers({"a": 3, "b": 1, "b#1": 2, "c": 4}) == {"a": {3}, "b": {1, 2}, "c": {4}}
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_the_order_of_queries_changes_nothing(seed: int) -> None:
     texts = {

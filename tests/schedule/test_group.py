@@ -9,7 +9,7 @@ from evenflow.graph.bind import Binder
 from evenflow.graph.canonical import canonical
 from evenflow.graph.parse import parse_expression
 from evenflow.graph.scope import Scope
-from evenflow.schedule.group import selectivity
+from evenflow.schedule.group import MOST_SLOTS, selectivity
 
 
 def families(queries: dict[str, str]) -> list[list[str]]:
@@ -35,6 +35,13 @@ def test_equal_predicates_share_rows_however_selective() -> None:
 def test_queries_without_predicates_share_rows() -> None:
     queries = {f"q{i}": window(f"max(n % {i + 2}) AS m") for i in range(5)}
     assert families(queries) == [[f"q{i}" for i in range(5)]]
+
+
+def test_families_are_not_wider_than_the_limit() -> None:
+    queries = {f"q{i:02d}": window(f"count(*) AS c, max(n % {i + 2}) AS m") for i in range(36)}
+    unit = unit_of(**queries)
+    assert [len(f.members) for f in unit.families] == [17, 17, 2]
+    assert all(len(f.uses) <= MOST_SLOTS for f in unit.families)
 
 
 def test_choice_is_made_for_each_set_of_keys() -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evenflow.flow import Flow
 
 FLOW = Path(__file__).with_name("demo.yaml")
-SAMPLE_ROWS = 400_000
+SAMPLE_ROWS = 240_000
 """Rows of the sample on which plain Spark is measured: enough to be past its warm-up."""
 
 

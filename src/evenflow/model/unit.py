@@ -118,6 +118,8 @@ class Family:
     """Distinct ones of members and their FILTER clauses; bit i of a row's mask is the i-th."""
     uses: tuple[SlotUse, ...]
     members: tuple[Member, ...]
+    since_us: int | None = None
+    """Its windows start later than this; None if all are its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,10 @@ class Unit:
     key_slots: tuple[KeySlot, ...] = ()
     slots: tuple[Slot, ...] = ()
     """All slots of the stack, spare ones included, in state order."""
+    narrow: bool = False
+    """Each tuple is one row: of the only family, or of the rest."""
+    era: int = 0
+    """How often the unit has been changed: the tuples that arrive are counted by era."""
 
     @property
     def fine(self) -> bool:

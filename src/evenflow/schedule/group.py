@@ -16,10 +16,14 @@ from evenflow.model.expression import TRUE, Call, Expression
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from evenflow.schedule.cut import Shape
+    from evenflow.schedule.shape import Shape
 
 MOST_CONDITIONS = 60
 """Conditions of a family are bits of one 64-bit mask."""
+
+MOST_SLOTS = 52
+"""Slots of a family. All rows of a stack are as wide as its widest family; past this width the JVM
+leaves the aggregation interpreted where its flag is not set, and gains little where it is."""
 
 ROW_COST = 110.0
 SLOT_COST = 4.0
@@ -46,7 +50,7 @@ def _together_or_apart(shapes: list[Shape]) -> list[list[Shape]]:
     if len(groups) == 1:
         return list(_bounded(groups))
     shares = [selectivity(predicate) for predicate in by_predicate]
-    slots = [sum(1 + len(shape.aggregates) for shape in group) for group in groups]
+    slots = [sum(map(_slots, group)) for group in groups]
     nobody = prod(1.0 - share for share in shares)
     together = (1.0 - nobody) * (ROW_COST + SLOT_COST * sum(slots))
     widest = max(slots)
@@ -57,21 +61,29 @@ def _together_or_apart(shapes: list[Shape]) -> list[list[Shape]]:
 
 
 def _bounded(groups: Iterable[list[Shape]]) -> Iterable[list[Shape]]:
-    """Join groups into families that stay within the mask."""
+    """Join groups into families that stay within the mask and the width."""
     family: list[Shape] = []
     conditions: set[tuple[object, ...]] = set()
+    slots = 0
     for shape in (shape for group in groups for shape in group):
         own = {
             (shape.predicate, condition, shape.guards)
             for condition in (None, *(call.condition for _, call in shape.aggregates))
         }
-        if family and len(conditions | own) > MOST_CONDITIONS:
+        wide = slots + _slots(shape) > MOST_SLOTS
+        if family and (wide or len(conditions | own) > MOST_CONDITIONS):
             yield family
-            family, conditions = [], set()
+            family, conditions, slots = [], set(), 0
         family.append(shape)
         conditions |= own
+        slots += _slots(shape)
     if family:
         yield family
+
+
+def _slots(shape: Shape) -> int:
+    """Return how many slots a query needs at most: its count and its aggregates."""
+    return 1 + len(shape.aggregates)
 
 
 def selectivity(predicate: Expression) -> float:
