@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check bench random-test cluster-test lock clean
+.PHONY: help setup demo test test-fast check bench random-test life-test cluster-test lock clean
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
@@ -32,6 +32,9 @@ bench: setup ## sharing against plain Spark, all cases
 
 random-test: setup ## 300 random sets of queries against plain Spark
 	EVENFLOW_RANDOM_SETS=300 $(PYTEST) tests/spark/test_random.py
+
+life-test: setup ## 300 random lives of queries against plain Spark
+	EVENFLOW_LIVES=300 $(PYTEST) tests/spark/test_lives.py
 
 cluster-test: setup ## the run tests on two executors in JVMs of their own
 	EVENFLOW_MASTER='local-cluster[2,1,1024]' $(PYTEST) -m spark tests/spark

@@ -208,6 +208,7 @@ class Flow:
             queries=queries,
             readers=dict(self._readers),
             functions={each.hash: self.graph.applied(each) for each in applies},
+            catalog=(*self.graph.sources.values(), *self.graph.tables.values()),
         )
 
     def units(self) -> tuple[Unit, ...]:

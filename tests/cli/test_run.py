@@ -132,12 +132,13 @@ def test_progress_lines_come_with_verbose_only(
 def test_status_is_read_from_the_state_directory(
     invoke: Invoke, shell: Callable[..., None], tmp_path: Path
 ) -> None:
-    def read_status(name: str, state: Path) -> dict[str, Any]:
+    def find_status(name: str, state: Path, *, exact: bool) -> dict[str, Any]:
+        assert not exact
         if state.name == "none":
             raise StateError(f"{name} has not run in {state}")
         return STATUS
 
-    shell("spark.status", read_status=read_status)
+    shell("spark.status", find_status=find_status)
     path = write(tmp_path, GOOD)
     assert json.loads(invoke("status", path, "--format", "json").stdout) == STATUS
     assert "metering: stopped, 2 queries" in invoke("status", path).stdout

@@ -16,6 +16,7 @@ from tests.schedule.sample import graph_of
 
 from evenflow.schedule import life as life_module
 from evenflow.schedule import place as place_module
+from evenflow.schedule.family import lay_out_family
 from evenflow.schedule.layout import UnitLayout
 from evenflow.schedule.life import (
     TRANSITIONS,
@@ -246,7 +247,7 @@ def test_no_life_gives_a_wrong_answer_or_none() -> None:
 
 def test_a_window_that_was_not_seen_whole_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(place_module, "_since", lambda donors, facts: None)
-    plain = place_module.lay_out_family
+    plain = lay_out_family
     monkeypatch.setattr(
         place_module, "lay_out_family", lambda n, shapes, since: plain(n, shapes, None)
     )

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Tests run little data through much new code, which is not worth compiling well."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Everything here needs a JVM."""
     for item in items:
@@ -25,6 +29,10 @@ def spark() -> Iterator[SparkSession]:
     """A session of ours."""
     from evenflow.spark.session import make_session
 
-    session = make_session("evenflow tests", os.environ.get("EVENFLOW_MASTER"))
+    session = make_session(
+        "evenflow tests",
+        os.environ.get("EVENFLOW_MASTER"),
+        settings={"spark.driver.extraJavaOptions": QUICK_JVM},
+    )
     yield session
     session.stop()

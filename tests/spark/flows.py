@@ -113,7 +113,8 @@ def counts(status: dict[str, Any], query: str) -> dict[str, int]:
     shed = found["shed"].values()
     parts = [v for name, v in found.items() if name not in ("in", "shed")]
     assert found["in"] == sum(parts) + sum(shed), found
-    return {name: v for name, v in found.items() if name != "shed" and v}
+    named = {**{n: v for n, v in found.items() if n != "shed"}, **found["shed"]}
+    return {name: value for name, value in named.items() if value}
 
 
 def until(condition: Callable[[], bool], seconds: float = 60) -> None:

@@ -145,6 +145,13 @@ def count_windows(
     return Expected(total, late, contributed, opened)
 
 
+def windows_of(us: int | None, size_us: int, slide_us: int) -> list[int | None]:
+    """Return the ends of the windows that a tuple is in; None for one without an event time."""
+    if us is None:
+        return [None] * _windows_of_null(size_us, slide_us)
+    return list(_ends(us, size_us, slide_us, -(-size_us // slide_us)))
+
+
 def _windows_of_null(size_us: int, slide_us: int) -> int:
     return size_us // slide_us
 

@@ -10,10 +10,10 @@ import pytest
 
 from evenflow.errors import ConfigError
 from evenflow.flow import Flow
-from evenflow.spark import batch
 from evenflow.spark.compare import compare_flow
 from evenflow.spark.equality import difference
 from evenflow.spark.sink import demux
+from evenflow.spark.unit import batch
 from tests.spark.test_random import SEED, RandomSet
 
 if TYPE_CHECKING:

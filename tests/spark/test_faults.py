@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark import cloudpickle
 
+import tests.spark
 from evenflow.spark.compile.answers import AnswerPlan, Copy, WindowPart
 from evenflow.spark.compile.entries import EntryBuilder
 from evenflow.spark.sink import demux
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from evenflow.spark.compile.entries import Entry
+
+
+# Executors of a cluster do not have the tests.
+cloudpickle.register_pickle_by_value(tests.spark)  # type: ignore[no-untyped-call]
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,6 @@ from evenflow.model.query import Sink
 from evenflow.model.schema import parse_schema
 from evenflow.model.unit import Kind
 from evenflow.schedule.cut import cut
-from evenflow.spark.compile.entries import is_narrow
 from evenflow.spark.compile.types import struct
 from evenflow.spark.run import Run
 from evenflow.spark.session import own_session
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 SETS = int(os.environ.get("EVENFLOW_RANDOM_SETS", "20"))
 SEED = int(os.environ.get("EVENFLOW_SEED", "20261115"))
-QUERIES = 7
+QUERIES = 5
 FILES = 4
 ROWS = 250
 
@@ -83,7 +82,7 @@ class RandomSet:
         stacks = [
             unit for (unit, *others) in units if not others and unit.kind is not Kind.STATELESS
         ]
-        return [unit.queries[0] for unit in stacks if is_narrow(unit)]
+        return [unit.queries[0] for unit in stacks if unit.narrow]
 
     def plain(self) -> dict[str, Any]:
         """Return answers per query of plain Spark."""

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from evenflow.errors import ChangedQueryError, StateError
+from evenflow.errors import StateError
 from evenflow.model.query import Query
-from evenflow.schedule.cut import cut
-from evenflow.spark.late_bound import LateBound, next_batch, watermark_of
-from evenflow.spark.state_dir import (
-    StateDirectory,
-    check_unchanged,
-    describe,
-    write_json,
-)
+from evenflow.schedule.cut import begin
+from evenflow.spark.compile.stack import NOT_YET
+from evenflow.spark.manifest import Manifest, read_manifest, write_manifest
+from evenflow.spark.sealed import write_json
+from evenflow.spark.state_dir import StateDirectory
+from evenflow.spark.unit.late_bound import LateBound, next_batch, watermark_of
 from tests.schedule.sample import graph_of, window
 
 if TYPE_CHECKING:
@@ -35,9 +34,8 @@ def queries_of(**texts: str) -> tuple[Query, ...]:
     return tuple(graph_of(**texts).queries.values())
 
 
-def manifest_of(queries: tuple[Query, ...]) -> dict[str, Any]:
-    made = describe("f", "5f3a", queries, cut(queries))
-    return dict(json.loads(json.dumps(made)))
+def manifest_of(queries: tuple[Query, ...]) -> Manifest:
+    return Manifest(flow="f", id="5f3a", life=begin(queries))
 
 
 def test_a_directory_has_one_owner(tmp_path: Path) -> None:
@@ -80,59 +78,54 @@ def test_a_place_that_is_no_directory_is_refused(tmp_path: Path) -> None:
 
 
 def test_manifests_are_read_back(tmp_path: Path) -> None:
-    directory = StateDirectory(tmp_path)
-    assert directory.read_manifest() is None
+    file = tmp_path / "manifest.json"
+    assert read_manifest(file) is None
     made = manifest_of(queries_of(**QUERIES))
-    directory.write_manifest(made)
-    assert directory.read_manifest() == {"evenflow": 1, **made}
+    write_manifest(file, made)
+    assert read_manifest(file) == made
     assert not list(tmp_path.glob("*.new"))
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"evenflow": 2}', '{"evenflow": "1"}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"evenflow": 2}', '{"evenflow": "2"}'])
 def test_manifests_that_are_not_understood_are_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "manifest.json").write_text(text)
-    with pytest.raises(StateError):
-        StateDirectory(tmp_path).read_manifest()
+    file = tmp_path / "manifest.json"
+    file.write_text(text)
+    with pytest.raises(StateError) as caught:
+        read_manifest(file)
+    assert str(file) in str(caught.value)
+    assert file.read_text() == text
 
 
-def test_the_same_queries_are_accepted_in_any_order() -> None:
-    known = manifest_of(queries_of(**QUERIES))
-    again = queries_of(**dict(reversed(QUERIES.items())))
-    check_unchanged(known, again, cut(again))
-    spelt = queries_of(**{**QUERIES, "c": "select  readings.id from readings"})
-    check_unchanged(known, spelt, cut(spelt))
+def test_a_newer_version_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "manifest.json"
+    write_manifest(file, manifest_of(queries_of(**QUERIES)))
+    file.write_text(file.read_text().replace('"evenflow": 2', '"evenflow": 3'))
+    with pytest.raises(StateError, match="newer"):
+        read_manifest(file)
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {**QUERIES, "a": window("sum(kwh) AS s", "NOT ok")},
-        {**QUERIES, "d": "SELECT n FROM readings"},
-        {"a": QUERIES["a"], "b": QUERIES["b"]},
-    ],
-)
-def test_other_queries_are_refused(changed: dict[str, str]) -> None:
-    known = manifest_of(queries_of(**QUERIES))
-    queries = queries_of(**changed)
-    with pytest.raises(ChangedQueryError):
-        check_unchanged(known, queries, cut(queries))
-
-
-def test_another_layout_is_refused() -> None:
-    queries = queries_of(**QUERIES)
-    known = manifest_of(queries)
-    known["units"][1]["slots"].append("sum_double_9")
-    with pytest.raises(StateError):
-        check_unchanged(known, queries, cut(queries))
+@pytest.mark.parametrize("at", [0.1, 0.5, 0.9, 0.999])
+def test_a_truncated_or_altered_manifest_is_named(tmp_path: Path, at: float) -> None:
+    file = tmp_path / "manifest.json"
+    write_manifest(file, manifest_of(queries_of(**QUERIES)))
+    whole = file.read_text()
+    file.write_text(whole[: int(len(whole) * at)])
+    with pytest.raises(StateError, match=re.escape(str(file))):
+        read_manifest(file)
+    digits = [m.start() for m in re.finditer(r"\d", whole)]
+    where = digits[int(len(digits) * at)]
+    file.write_text(whole[:where] + str((int(whole[where]) + 1) % 10) + whole[where + 1 :])
+    with pytest.raises(StateError, match=re.escape(str(file))):
+        read_manifest(file)
 
 
 def test_clearing_forgets_units_and_keeps_the_lock(tmp_path: Path) -> None:
     directory = StateDirectory(tmp_path)
     directory.acquire()
     write_json(directory.unit("u1").counts, {})
-    directory.write_manifest(manifest_of(queries_of(**QUERIES)))
+    write_manifest(directory.manifest, manifest_of(queries_of(**QUERIES)))
     directory.clear()
-    assert directory.read_manifest() is None
+    assert read_manifest(directory.manifest) is None
     assert not directory.unit("u1").path.exists()
     assert directory.held
     directory.release()
@@ -158,17 +151,25 @@ def test_the_next_batch_is_the_one_that_was_not_committed(tmp_path: Path) -> Non
     assert next_batch(tmp_path) == 10
 
 
+def bounds(file: Path) -> list[int]:
+    return [int(value) for value in file.read_text().split(",")]
+
+
 def test_the_late_bound_is_the_watermark_of_the_batch_before(tmp_path: Path) -> None:
-    bound = LateBound(tmp_path / "bound.txt", tmp_path)
+    file = tmp_path / "bound.txt"
+    bound = LateBound(file, tmp_path)
     bound.prepare()
-    assert int((tmp_path / "bound.txt").read_text()) == 1
+    assert bounds(file) == [1, 0]
+    size = file.stat().st_size
     log(tmp_path, 0, 0, committed=True)
     log(tmp_path, 1, 4_000, committed=True)
     log(tmp_path, 2, 9_000, committed=False)
     assert watermark_of(tmp_path, 1) == 4_000
+    bound.ensure()
+    assert bounds(file) == [1, 0]
     bound.prepare()
-    assert int((tmp_path / "bound.txt").read_text()) == 4_000_001
-    size = (tmp_path / "bound.txt").stat().st_size
+    assert bounds(file) == [4_000_001, 0]
+    bound.since_us = NOT_YET
     bound.batch_done(2)
-    assert int((tmp_path / "bound.txt").read_text()) == 9_000_001
-    assert (tmp_path / "bound.txt").stat().st_size == size
+    assert bounds(file) == [9_000_001, NOT_YET]
+    assert file.stat().st_size == size

@@ -9,9 +9,9 @@ import pyarrow as pa
 from evenflow.model.operator import Source
 from evenflow.model.query import Query, Sink
 from evenflow.model.schema import parse_schema
-from evenflow.spark.batch import Delivery
 from evenflow.spark.sink.demux import Apart
 from evenflow.spark.sink.sinks import FileSink, open_sinks
+from evenflow.spark.unit.batch import Delivery
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,6 +11,7 @@ from evenflow.cli.bench import bench
 from evenflow.cli.check import check, schema
 from evenflow.cli.command import put
 from evenflow.cli.compare import compare
+from evenflow.cli.control import pause, resume, stop, subscribe, unsubscribe
 from evenflow.cli.demo import demo
 from evenflow.cli.doctor import doctor
 from evenflow.cli.explain import explain
@@ -28,7 +29,10 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (check, explain, run, status, compare, demo, doctor, bench, schema):
+_ON_FILES = (check, explain, run, status)
+_ON_RUNNING_FLOWS = (subscribe, unsubscribe, pause, resume, stop)
+_OTHERS = (compare, demo, doctor, bench, schema)
+for command in (*_ON_FILES, *_ON_RUNNING_FLOWS, *_OTHERS):
     app.command()(command)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,11 +24,13 @@ from evenflow.cli.command import (
 from evenflow.cli.table import text_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from evenflow.cli.table import Cell
 
 Status = dict[str, Any]
+
+_WATCH_SECONDS = 1.0
 
 _COUNTS = ("in", "contributed", "open", "late", "filtered", "rejected")
 
@@ -34,17 +38,37 @@ _COUNTS = ("in", "contributed", "open", "late", "filtered", "rejected")
 @guarded
 def status(
     flow: FlowPath,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it live until Ctrl-C.")] = False,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Read the state of open windows, between two batches.")
+    ] = False,
     state: State = None,
     as_json: AsJson = False,
     format_: AsFormat = Format.TEXT,
     verbose: Verbose = False,  # noqa: ARG001  # read by `guarded`
 ) -> None:
-    """Show the queries of a flow that has run: their state and what became of their tuples."""
+    """Show the queries of a flow: their state and what became of their tuples."""
     from evenflow.cli.flow_file import read_flow
-    from evenflow.spark.status import read_status
+    from evenflow.spark.status import find_status
 
     found = read_flow(flow)
-    report_status(read_status(found.name, state or found.state), wants_json(as_json, format_))
+    where = state or found.state
+    if watch:
+        _watch(lambda: find_status(found.name, where, exact=exact))
+    report_status(find_status(found.name, where, exact=exact), wants_json(as_json, format_))
+
+
+def _watch(find: Callable[[], Status]) -> None:
+    """Show a flow until it stops, or Ctrl-C."""
+    from evenflow.cli.progress import shown_progress
+
+    with suppress(KeyboardInterrupt), shown_progress(verbose=True) as show:
+        while True:
+            found = find()
+            show(found)
+            if not found["running"]:
+                return
+            time.sleep(_WATCH_SECONDS)
 
 
 def report_status(found: Status, as_json: bool) -> None:

@@ -36,6 +36,8 @@ class FlowSpec:
     """By the name of the source or table."""
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     """What each `Apply` does to a frame, by the hash of the operator."""
+    catalog: tuple[Source | Table, ...] = ()
+    """All sources and tables there are, for queries to come."""
 
     def sources(self) -> tuple[Source, ...]:
         """Sources that some query needs, by name."""

@@ -158,11 +158,18 @@ class Unit:
     """Each tuple is one row: of the only family, or of the rest."""
     era: int = 0
     """How often the unit has been changed: the tuples that arrive are counted by era."""
+    irregular: tuple[tuple[int, int], ...] = ()
+    """Size and slide of windows of which a tuple is not always in the same number."""
 
     @property
     def fine(self) -> bool:
         """Whether its windows slide so finely that rows are expanded a second time, by window."""
         return any(f.window.per_tuple > MOST_INLINE for f in self.families)
+
+    @property
+    def members(self) -> tuple[tuple[Family, Member], ...]:
+        """All members with their families."""
+        return tuple((family, member) for family in self.families for member in family.members)
 
     @property
     def queries(self) -> tuple[str, ...]:

@@ -75,6 +75,7 @@ def _unit(
         slots=layout.slots,
         narrow=layout.narrow,
         era=layout.era.number,
+        irregular=layout.era.irregular,
     )
 
 

@@ -11,6 +11,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from evenflow.model.operator import Window
 from evenflow.model.schema import parse_type
 from evenflow.model.unit import KeySlot, Kind, Slot
 from evenflow.schedule.shape import Site
@@ -64,6 +65,9 @@ class Era:
     """By the number of the part; a part that is not named does not count the era's tuples."""
     after: int
     """The last batch before it."""
+    irregular: tuple[tuple[int, int], ...] = ()
+    """Size and slide of windows of which a tuple is not always in the same number. The i-th has
+    a ledger of its own."""
     bound_ms: int | None = None
     """The watermark at its end, None while it lasts: its counts leave the state above it."""
 
@@ -76,6 +80,8 @@ class UnitLayout:
     """Never used twice in a flow."""
     site: Site
     sources: tuple[str, ...]
+    origins: tuple[str, ...]
+    """Hashes of its sources, in the same order."""
     key_slots: tuple[KeySlot, ...] = ()
     slots: tuple[Slot, ...] = ()
     """Fixed for the life of the unit, because they are the schema of its state."""
@@ -83,11 +89,13 @@ class UnitLayout:
     """Each tuple is one row: of the only family, or of the rest. Ends with the first change."""
     families: tuple[FamilyLayout, ...] = ()
     leases: tuple[Lease, ...] = ()
+    windows: Mapping[int, Window] = field(default_factory=dict)
+    """Of the parts that it carries and that have windows, by number."""
     eras: tuple[Era, ...] = ()
     """In their order, the present one last; those that no state counts any more are left out."""
     donors: Mapping[str, str] = field(default_factory=dict)
-    """By source, the unit behind whose reading this one began; sources that are not named were
-    read from their beginning."""
+    """By hash of the source, the unit behind whose reading this one began; sources that are not
+    named were read from their beginning."""
 
     @property
     def era(self) -> Era:
@@ -115,6 +123,7 @@ def layout_to_json(layout: UnitLayout) -> dict[str, Any]:
         "kind": layout.site.kind.value,
         "fine": layout.site.fine,
         "sources": list(layout.sources),
+        "origins": list(layout.origins),
         "key_slots": [_key_slot_to_json(k) for k in layout.key_slots],
         "slots": [_slot_to_json(s) for s in layout.slots],
         "narrow": layout.narrow,
@@ -137,11 +146,13 @@ def layout_to_json(layout: UnitLayout) -> dict[str, Any]:
             }
             for lease in layout.leases
         ],
+        "windows": {str(n): [w.size_us, w.slide_us] for n, w in sorted(layout.windows.items())},
         "eras": [
             {
                 "number": era.number,
                 "fates": {str(n): fate.value for n, fate in sorted(era.fates.items())},
                 "after": era.after,
+                "irregular": [list(each) for each in era.irregular],
                 "bound_ms": era.bound_ms,
             }
             for era in layout.eras
@@ -156,6 +167,7 @@ def layout_from_json(data: Mapping[str, Any]) -> UnitLayout:
         id=data["id"],
         site=Site(data["trunk"], Kind(data["kind"]), data["fine"]),
         sources=tuple(data["sources"]),
+        origins=tuple(data["origins"]),
         key_slots=tuple(map(_key_slot, data["key_slots"])),
         slots=tuple(map(_slot, data["slots"])),
         narrow=data["narrow"],
@@ -178,11 +190,13 @@ def layout_from_json(data: Mapping[str, Any]) -> UnitLayout:
             )
             for lease in data["leases"]
         ),
+        windows={int(n): Window(size, slide) for n, (size, slide) in data["windows"].items()},
         eras=tuple(
             Era(
                 number=era["number"],
                 fates={int(n): Fate(fate) for n, fate in era["fates"].items()},
                 after=era["after"],
+                irregular=tuple((size, slide) for size, slide in era["irregular"]),
                 bound_ms=era["bound_ms"],
             )
             for era in data["eras"]

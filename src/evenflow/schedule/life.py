@@ -33,11 +33,12 @@ from typing import TYPE_CHECKING, Final
 
 from evenflow.schedule.layout import Era, Fate, Lease, UnitLayout
 from evenflow.schedule.place import Numbers, place
-from evenflow.schedule.shape import count_parts, parts_of
+from evenflow.schedule.shape import Shape, count_parts, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from evenflow.model.operator import Window
     from evenflow.model.query import Query
 
 
@@ -296,9 +297,9 @@ def _settle(
         if part.number not in leased
     ]
     placed, numbers = place(tuple(units.values()), wanting, life.numbers, facts)
-    made = [
-        _turned(unit, states, touched | {part.number for part in wanting}, facts) for unit in placed
-    ]
+    touched |= {part.number for part in wanting}
+    windows = _windows(queries, definitions)
+    made = [_turned(unit, states, touched, windows, facts) for unit in placed]
     return Life(queries=queries, units=_needed(made, facts), numbers=numbers)
 
 
@@ -308,10 +309,10 @@ def _needed(units: Sequence[UnitLayout], facts: Facts) -> tuple[UnitLayout, ...]
     known: set[str] = set()
     for unit in sorted(units, key=lambda u: not u.numbers):
         begun = unit.id in facts.batch
-        if unit.numbers or (begun and not known.issuperset(unit.sources)):
+        if unit.numbers or (begun and not known.issuperset(unit.origins)):
             needed.append(unit)
         if begun:
-            known.update(unit.sources)
+            known.update(unit.origins)
     return tuple(u for u in units if u in needed)
 
 
@@ -337,8 +338,23 @@ def _after(
     return replace(lease, ended_us=read_us)
 
 
+def _windows(
+    queries: Mapping[str, QueryLife], definitions: Mapping[str, Query]
+) -> dict[int, Window]:
+    return {
+        part.number: part.window
+        for name, query in queries.items()
+        for part in parts_of(definitions[name], query.numbers)
+        if isinstance(part, Shape)
+    }
+
+
 def _turned(
-    unit: UnitLayout, states: Mapping[int, QueryState], touched: set[int], facts: Facts
+    unit: UnitLayout,
+    states: Mapping[int, QueryState],
+    touched: set[int],
+    windows: Mapping[int, Window],
+    facts: Facts,
 ) -> UnitLayout:
     """Return a unit in a new era if the change concerns it, without what is over."""
     carried = unit.numbers if unit.eras else frozenset()
@@ -357,13 +373,21 @@ def _turned(
     eras = [each for each in past if each.bound_ms is not None and each.bound_ms >= bound]
     leases = tuple(x for x in unit.leases if not _is_over(x, unit, bound))
     used = {lease.family for lease in leases}
+    own = {n: windows[n] for n in fates if n in windows}
+    era = Era(number=number, fates=fates, after=batch, irregular=_irregular(own.values()))
     return replace(
         unit,
         narrow=unit.narrow and not unit.eras,
         leases=leases,
         families=tuple(f for f in unit.families if f.number in used),
-        eras=(*_without_gone(eras, states), Era(number=number, fates=fates, after=batch)),
+        windows=own,
+        eras=(*_without_gone(eras, states), era),
     )
+
+
+def _irregular(windows: Iterable[Window]) -> tuple[tuple[int, int], ...]:
+    found = {(w.size_us, w.slide_us) for w in windows if w.size_us % w.slide_us}
+    return tuple(sorted(found))
 
 
 def _without_gone(eras: Iterable[Era], states: Mapping[int, QueryState]) -> list[Era]:

@@ -125,7 +125,7 @@ class _Placing:
         unit = f"u{self.numbers.unit}"
         self.numbers = replace(self.numbers, unit=self.numbers.unit + 1)
         sources = sources_of(parts[0].trunk)
-        donors = self._donors(sources)
+        donors = self._donors([source.hash for source in sources])
         since = _since(donors, self._facts)
         families: list[FamilyLayout] = []
         leases: list[Lease] = []
@@ -137,21 +137,26 @@ class _Placing:
         self.units[unit] = UnitLayout(
             id=unit,
             site=site,
-            sources=sources,
+            sources=tuple(source.name for source in sources),
+            origins=tuple(source.hash for source in sources),
             key_slots=all_key_slots(families) if families else (),
             slots=all_slots(families, site.kind) if families else (),
-            narrow=since is None and is_narrow(groups),
+            narrow=not donors and is_narrow(groups),
             families=tuple(families),
             leases=tuple(leases),
             donors=donors,
         )
 
-    def _donors(self, sources: Sequence[str]) -> dict[str, str]:
+    def _donors(self, origins: Sequence[str]) -> dict[str, str]:
+        """Return by source the first unit that reads it, and nothing else."""
         found: dict[str, str] = {}
-        for source in sources:
-            for unit in self._before:
-                if source in unit.sources and unit.id in self._facts.batch:
-                    found.setdefault(source, unit.id)
+        for unit in self._before:
+            if (
+                tuple(origins) == unit.origins
+                and len(origins) == 1
+                and unit.id in self._facts.batch
+            ):
+                found.setdefault(origins[0], unit.id)
         return found
 
 
@@ -167,9 +172,10 @@ def _since(donors: Mapping[str, str], facts: Facts) -> int | None:
     return max((facts.read_us[d] for d in donors.values() if d in facts.read_us), default=None)
 
 
-def sources_of(trunk: Operator) -> tuple[str, ...]:
-    """Return the names of the sources that a trunk reads, once each time they stand there."""
-    return tuple(sorted(o.name for o in upstream(trunk) if isinstance(o, Source)))
+def sources_of(trunk: Operator) -> tuple[Source, ...]:
+    """Return the sources that a trunk reads, by name."""
+    found = (each for each in upstream(trunk) if isinstance(each, Source))
+    return tuple(sorted(found, key=lambda source: source.name))
 
 
 def is_narrow(groups: Sequence[Sequence[Part]]) -> bool:

@@ -1,4 +1,4 @@
-"""Running a flow: cut into units, started together, watched, stopped, drained, accounted for."""
+"""Running a flow: started, changed while it runs, watched, stopped, drained, accounted for."""
 
 from __future__ import annotations
 
@@ -7,37 +7,57 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from evenflow.errors import ChangedQueryError, ConfigError, StateError
-from evenflow.schedule.cut import cut
-from evenflow.spark.session import make_session, own_session
-from evenflow.spark.sink.sinks import MemorySink, open_sinks
-from evenflow.spark.source.sources import Sources
-from evenflow.spark.state_dir import (
-    StateDirectory,
-    check_unchanged,
-    describe,
-    new_state_id,
+from evenflow.errors import ChangedQueryError, ConfigError
+from evenflow.schedule.life import (
+    Keep,
+    Life,
+    Origin,
+    Pause,
+    QueryState,
+    Request,
+    Resume,
+    Subscribe,
+    Unsubscribe,
 )
-from evenflow.spark.tally import Counts
-from evenflow.spark.unit_run import Surroundings, UnitRun
+from evenflow.spark.answering import answer
+from evenflow.spark.control_socket import ControlSocket
+from evenflow.spark.definitions import Definitions
+from evenflow.spark.live_status import make_status
+from evenflow.spark.manifest import Manifest, read_manifest
+from evenflow.spark.sealed import write_json
+from evenflow.spark.session import make_session, own_session
+from evenflow.spark.sink.sinks import AnswerSink, MemorySink, open_sinks
+from evenflow.spark.source.sources import Sources
+from evenflow.spark.state_dir import StateDirectory, new_state_id
+from evenflow.spark.supervisor import Supervisor
+from evenflow.spark.unit.unit_run import Surroundings
+from evenflow.spark.units import Units
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from evenflow.graph.graph import QueryOptions
     from evenflow.model.flow import FlowSpec
     from evenflow.model.operator import Apply
+    from evenflow.model.query import Query, Sink
+    from evenflow.spark.unit.unit_run import UnitRun
 
 OnProgress = Callable[[dict[str, Any]], None]
 _DRAIN_ROUNDS = 3
 
 
 class Run:
-    """A flow that was started. Stop it, or use it as a context manager."""
+    """A flow that was started. Stop it, or use it as a context manager.
+
+    Its methods may be called from any thread.
+    """
 
     def __init__(
         self,
@@ -51,53 +71,56 @@ class Run:
         """Claim the state directory and build all units; nothing runs yet.
 
         Raises:
-            StateError: Another process uses the directory, or its state is laid out otherwise.
-            ChangedQueryError: The state was made by other queries and `replace` is not set.
+            StateError: Another process uses the directory, or it is damaged.
+            ChangedQueryError: A known name now has another query and `replace` is not set.
         """
         self.spec = spec
         self._directory = StateDirectory(state)
         self._directory.acquire()
         self._made_session: SparkSession | None = None
+        self._socket: ControlSocket | None = None
+        self.stop_asked = threading.Event()
+        """Set when somebody asks the flow to stop; whoever waits for it then stops it."""
+        self._sinks: dict[str, tuple[AnswerSink, ...]] = {}
         try:
+            manifest = read_manifest(self._directory.manifest)
+            if manifest is None:
+                manifest = Manifest(flow=spec.name, id=new_state_id(), life=Life())
+            self._state_id = manifest.id
+            self._definitions = Definitions(spec)
+            self._definitions.restore(manifest.life, manifest.definitions)
+            requests = _requests_at_start(manifest.life, spec.queries, replace=replace)
             self._directory.forget_status()
-            self.units = cut(spec.queries)
-            known = self._known(replace=replace)
-            self._state_id = known["id"] if known else new_state_id()
             if session is None:
                 session = self._made_session = make_session(f"evenflow {spec.name}", master)
             self.session = own_session(session)
             self._sources = Sources(self.session, spec, self._directory)
-            self._sinks = {q.name: open_sinks(q, self._state_id) for q in spec.queries}
-            manifest = describe(spec.name, self._state_id, spec.queries, self.units)
-            self._directory.write_manifest(manifest)
+            self._open_sinks([*self._definitions.queries.values(), *spec.queries])
             around = Surroundings(
                 self.session,
                 self._sources.open,
                 self._sources.open_table,
                 self._applied,
+                self._definitions.queries,
                 self._sinks,
             )
-            self.runs = [UnitRun(u, self._directory.unit(u.id), around) for u in self.units]
+            self._units = Units(
+                manifest, self._definitions, self._directory, around, self._open_sinks
+            )
+            self._units.build(requests)
+            self._supervisor = Supervisor(self._units)
         except BaseException:
             self._close()
             raise
         self._started = time.time()
 
-    def _known(self, *, replace: bool) -> dict[str, Any] | None:
-        known = self._directory.read_manifest()
-        if known is None:
-            return None
-        try:
-            check_unchanged(known, self.spec.queries, self.units)
-        except (ChangedQueryError, StateError):
-            if not replace:
-                raise
-            self._directory.clear()
-            return None
-        return known
-
     def _applied(self, operator: Apply) -> Callable[[DataFrame], DataFrame]:
         return self.spec.functions[operator.hash]
+
+    def _open_sinks(self, queries: Iterable[Query]) -> None:
+        for query in queries:
+            if query.name not in self._sinks:
+                self._sinks[query.name] = open_sinks(query, self._state_id)
 
     # Life.
 
@@ -105,8 +128,9 @@ class Run:
         """Start all units."""
         try:
             self._sources.start(available_now=available_now)
-            for each in self.runs:
-                each.start(available_now=available_now)
+            self._units.start(available_now=available_now)
+            self._supervisor.start(retry=not available_now)
+            self._socket = ControlSocket(self._directory.path, partial(answer, self))
         except BaseException:
             with suppress(Exception):
                 self.pause_units()
@@ -125,29 +149,27 @@ class Run:
         """Wait until all units have ended, for a time, or until something happens.
 
         Raises:
-            RunError: A unit failed.
+            RunError: A unit failed for good.
         """
         deadline = None if seconds is None else time.monotonic() + seconds
         shown = 0.0
-        while any(each.active for each in self.runs):
+        while not self._supervisor.ended:
             now = time.monotonic()
-            if (deadline is not None and now >= deadline) or (until and until.is_set()):
+            asked = self.stop_asked.is_set() or (until is not None and until.is_set())
+            if asked or (deadline is not None and now >= deadline):
                 return
             if on_progress is not None and now - shown >= interval:
                 on_progress(self.status())
                 shown = now
             self._sources.raise_failure()
-            for each in self.runs:
-                each.raise_failure()
             time.sleep(0.02)
-        for each in self.runs:
-            each.raise_failure()
+        self._supervisor.raise_failure()
 
     def pause_units(self) -> None:
         """Stop all units after their running batches; they can be started again."""
+        self._supervisor.stop()
         self._sources.stop()
-        for each in self.runs:
-            each.stop()
+        self._units.stop()
 
     def drain(self) -> None:
         """Close and answer all open windows. The units must have stopped."""
@@ -170,15 +192,20 @@ class Run:
         """
         try:
             self.pause_units()
+            self._supervisor.settle()
             status = self.status(exact=True, running=False)
-            self._directory.write_json("status.json", status)
-            for each in self.runs:
-                each.raise_failure()
+            write_json(self._directory.status, status)
+            for unit, each in self._units.runs.items():
+                if unit not in self._supervisor.held:
+                    each.raise_failure()
             return status
         finally:
             self._close()
 
     def _close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
         self._directory.release()
         if self._made_session is not None:
             self._made_session.stop()
@@ -193,7 +220,84 @@ class Run:
         if self._directory.held:
             self.stop()
 
+    # Changing.
+
+    def subscribe(
+        self,
+        name: str,
+        sql: str | Query,
+        sink: Sink | tuple[Sink, ...] = (),
+        **options: Unpack[QueryOptions],
+    ) -> None:
+        """Begin to answer a query, from its first whole window on.
+
+        Args:
+            name: Its name.
+            sql: Its text, or a query that was built from streams of this flow. Only what is
+                written in SQL survives a restart of the process.
+            sink: Where its answers go.
+            options: weight, floor, every, deadline, on_error.
+
+        Raises:
+            ConfigError: The name is taken, or an option is wrong.
+            QueryError: The text is wrong.
+        """
+        if isinstance(sql, str):
+            sinks = sink if isinstance(sink, tuple) else (sink,)
+            options["sinks"] = (*options.get("sinks", ()), *sinks)
+            query = self._definitions.make(name, sql, **options)
+        else:
+            query = sql
+        self._supervisor.ask(Subscribe(query=query, origin=Origin.RUN))
+
+    def unsubscribe(self, name: str, *, keep: bool = False) -> None:
+        """Forget a query; windows that it has not answered yet are cut.
+
+        Args:
+            name: Its name.
+            keep: Go on computing it without delivering answers. An equal query that is
+                subscribed later answers from the next window to close.
+
+        Raises:
+            ConfigError: There is no such query.
+        """
+        self._supervisor.ask(Keep(name=name) if keep else Unsubscribe(name=name))
+
+    def pause(self, name: str) -> None:
+        """Discard a query's input, and cut its open windows, until it resumes.
+
+        Raises:
+            ConfigError: There is no such query, or it cannot be paused.
+        """
+        self._supervisor.ask(Pause(name=name))
+
+    def resume(self, name: str) -> None:
+        """Answer a paused or quarantined query again, from its first whole window on.
+
+        Raises:
+            ConfigError: There is no such query.
+        """
+        self._supervisor.ask(Resume(name=name))
+
+    def change(self, *requests: Request) -> None:
+        """Make several changes at once.
+
+        Raises:
+            ConfigError: One of them was refused. The others were made.
+        """
+        self._supervisor.ask(*requests)
+
     # Asking.
+
+    @property
+    def runs(self) -> list[UnitRun]:
+        """The units."""
+        return list(self._units.runs.values())
+
+    @property
+    def life(self) -> Life:
+        """What all queries do."""
+        return self._units.life
 
     def answers(self, query: str) -> pa.Table:
         """Return all answers of a query with a memory sink, as a pyarrow Table.
@@ -208,67 +312,45 @@ class Run:
 
     def status(self, *, exact: bool = False, running: bool = True) -> dict[str, Any]:
         """Return the object of `evenflow status --json`."""
-        counts: dict[str, Counts] = {}
-        rates: dict[str, float] = {}
-        answered: dict[str, tuple[int, int, float | None]] = {}
-        reasons: dict[str, str | None] = {}
-        units = []
-        for each in self.runs:
-            rate = each.progress_rate()
-            units.append(_unit_status(each, rate))
-            failure = each.failure
-            for name in each.unit.queries:
-                reasons[name] = reasons.get(name) or failure
-            for name, one in each.counts(exact=exact).items():
-                counts.setdefault(name, Counts()).add(one)
-                rates[name] = max(rates.get(name, 0.0), rate)
-            for name, progress in list(each.progress.items()):
-                had = answered.get(name, (0, 0, None))
-                newest = max(filter(None, (had[2], progress.last_answer_at)), default=None)
-                answered[name] = (
-                    had[0] + progress.answers,
-                    had[1] + progress.answers_rejected,
-                    newest,
-                )
-        now = time.time()
-        queries = {}
-        for query in self.spec.queries:
-            answers, rejected, at = answered.get(query.name, (0, 0, None))
-            queries[query.name] = {
-                "state": "running" if running else "stopped",
-                "reason": reasons.get(query.name),
-                "rows_per_second": round(rates.get(query.name, 0.0), 1),
-                "age_seconds": None if at is None else round(now - at, 3),
-                "deadline_seconds": query.deadline,
-                "share_kept": 1.0,
-                "answers": answers,
-                "answers_rejected": rejected,
-                "counts": counts.get(query.name, Counts()).as_json(),
-            }
-        return {
-            "flow": self.spec.name,
-            "running": running,
-            "seconds": round(now - self._started, 3),
-            "units": units,
-            "queries": queries,
-            "sources": {
-                s.name: {"read": sum(s.name in u.sources for u in self.units)}
-                for s in self.spec.sources()
-            },
-        }
+        with self._supervisor.still:
+            return make_status(
+                self.spec.name,
+                self._units,
+                self._definitions.queries,
+                self._supervisor,
+                seconds=time.time() - self._started,
+                exact=exact,
+                running=running,
+            )
 
 
-def _unit_status(run: UnitRun, rate: float) -> dict[str, Any]:
-    unit = run.unit
-    return {
-        "id": unit.id,
-        "kind": unit.kind.value,
-        "sources": list(unit.sources),
-        "queries": list(unit.queries),
-        "families": len(unit.families),
-        "slots": len(unit.slots),
-        "rows_per_second": round(rate, 1),
-    }
+def _requests_at_start(life: Life, queries: Iterable[Query], *, replace: bool) -> list[Request]:
+    """Return what makes of a life that was kept the flow as it is started now.
+
+    Raises:
+        ChangedQueryError: A known name has another query and `replace` is not set.
+    """
+    requests: list[Request] = []
+    given = {query.name: query for query in queries}
+    for name, known in life.queries.items():
+        if name not in given:
+            if known.origin is Origin.FILE and known.state is not QueryState.KEPT:
+                requests.append(Unsubscribe(name=name))
+            continue
+        if known.operator == given[name].operator.hash:
+            continue
+        if not replace:
+            raise ChangedQueryError(
+                f"query {name} differs from the one that this state was made by",
+                "rename it, or replace it with --replace",
+            )
+        requests.append(Unsubscribe(name=name))
+    left = {r.name for r in requests}
+    for name, query in sorted(given.items()):
+        there = life.queries.get(name)
+        if there is None or name in left or there.state is QueryState.KEPT:
+            requests.append(Subscribe(query=query, origin=Origin.FILE))
+    return requests
 
 
 @contextmanager

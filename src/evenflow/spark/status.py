@@ -1,4 +1,4 @@
-"""The status of a flow that has stopped, from its state directory. Starts no Spark."""
+"""How a flow stands: asked if it runs, otherwise from its state directory. Starts no Spark."""
 
 from __future__ import annotations
 
@@ -6,10 +6,28 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import StateError
+from evenflow.spark.control_socket import NAME, ask
+from evenflow.spark.manifest import read_manifest
 from evenflow.spark.state_dir import StateDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+def find_status(flow: str, state: Path, *, exact: bool = False) -> dict[str, Any]:
+    """Return the status of a flow, running or not.
+
+    Raises:
+        StateError: The flow has not run there, or was ended before it could write one.
+    """
+    if (state / NAME).exists():
+        try:
+            found: dict[str, Any] = ask(flow, state, {"ask": "status", "exact": exact})
+        except StateError:
+            pass  # the process was killed and left its socket
+        else:
+            return found
+    return read_status(flow, state)
 
 
 def read_status(flow: str, state: Path) -> dict[str, Any]:
@@ -19,15 +37,14 @@ def read_status(flow: str, state: Path) -> dict[str, Any]:
         StateError: The flow has not run there, or was ended before it could write one.
     """
     directory = StateDirectory(state)
-    if not state.is_dir() or directory.read_manifest() is None:
+    if not state.is_dir() or read_manifest(directory.manifest) is None:
         raise StateError(f"flow {flow} has not run in {state}", "run it first, or give --state")
-    file = directory.path / "status.json"
-    if not file.exists():
+    if not directory.status.exists():
         raise StateError(
             f"flow {flow} is running, or was ended before it could say how it stood",
             "stop it, or run it again to its end",
         )
     try:
-        return dict(json.loads(file.read_text()))
+        return dict(json.loads(directory.status.read_text()))
     except ValueError as exc:
-        raise StateError(f"{file} is damaged: {exc}") from exc
+        raise StateError(f"{directory.status} is damaged: {exc}") from exc

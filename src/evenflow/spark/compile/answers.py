@@ -19,7 +19,6 @@ from evenflow.model.expression import Column
 from evenflow.model.functions import aggregate_can_fail
 from evenflow.spark.compile.carriers import from_key, from_long
 from evenflow.spark.compile.columns import compile_expression
-from evenflow.spark.compile.entries import LATE
 from evenflow.spark.compile.keys import FAMILY
 from evenflow.spark.compile.stack import END
 
@@ -67,10 +66,6 @@ class AnswerPlan:
     number: int
     family: int
     size_us: int
-    windows: int
-    """Most windows that one tuple is in."""
-    irregular: int | None
-    """Index of its ledger if tuples are not always in the same number of windows."""
     count: str
     """Column with the number of the query's tuples; no answer where it is 0."""
     having: str | None
@@ -80,27 +75,17 @@ class AnswerPlan:
     """Columns that are TRUE where an answer that passed HAVING is rejected."""
     outputs: tuple[tuple[str, Part], ...]
 
-    @property
-    def late_family(self) -> int:
-        """The family number of its late rows."""
-        return LATE + self.family
-
 
 class AnswerCompiler:
     """Adds the computed columns to a stack and plans the answers."""
 
-    def __init__(self, unit: Unit, irregular: list[tuple[int, int]]) -> None:
+    def __init__(self, unit: Unit) -> None:
         self._unit = unit
-        self._irregular = irregular
         self._computed: dict[str, SparkColumn] = {}
 
     def compile(self, stack: DataFrame) -> tuple[DataFrame, tuple[AnswerPlan, ...]]:
         """Return the stack with computed columns, and a plan per member."""
-        plans = tuple(
-            self._plan(family, member)
-            for family in self._unit.families
-            for member in family.members
-        )
+        plans = tuple(self._plan(family, member) for family, member in self._unit.members)
         # All slots stay in the output: what is not selected is pruned out of the state.
         computed = [value.alias(name) for name, value in self._computed.items()]
         names = [FAMILY, END, *(k.name for k in self._unit.key_slots)]
@@ -118,15 +103,11 @@ class AnswerCompiler:
             (name, scope.plain(e) or self._output(family, e, scope, output_errors))
             for name, e in member.outputs
         )
-        window = family.window
-        shape = (window.size_us, window.slide_us)
         return AnswerPlan(
             query=member.query,
             number=member.number,
             family=family.number,
-            size_us=window.size_us,
-            windows=window.per_tuple,
-            irregular=self._irregular.index(shape) if shape in self._irregular else None,
+            size_us=family.window.size_us,
             count=member.count.name,
             having=having,
             errors=tuple(errors),

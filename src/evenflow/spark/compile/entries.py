@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from evenflow.model.expression import TRUE
-from evenflow.model.failure import can_fail
-from evenflow.model.operator import Source, Window
+from evenflow.model.operator import Window
 from evenflow.spark.compile.carriers import LONG
 from evenflow.spark.compile.columns import compile_expression
 
@@ -26,12 +25,25 @@ if TYPE_CHECKING:
     from evenflow.spark.compile.columns import Resolve
     from evenflow.spark.compile.keys import StackKeys
 
-LATE = 1_000_000
-REJECTED = 2_000_000
-LEDGER = 3_000_000
-REST = 4_000_000
-PULSE = 5_000_000
+_KIND = 1 << 28
+LATE, CUT, REJECTED, LEDGER, REST, PULSE = (kind * _KIND for kind in range(1, 7))
 """Family numbers of rows that are not answers begin here."""
+
+_LEDGERS = 1024
+"""Ledgers that an era can have."""
+
+
+def ledger(era: int, index: int = 0) -> int:
+    """Return the family number of an era's ledger: the plain one, or of an irregular window."""
+    return LEDGER + era * _LEDGERS + index
+
+
+def ledger_of(family: int) -> tuple[int, int] | None:
+    """Return era and index if a family number is a ledger's."""
+    if not LEDGER <= family < REST:
+        return None
+    return divmod(family - LEDGER, _LEDGERS)
+
 
 ALL_BITS = -1
 """The mask of rows on which every condition holds: families with but one, and special rows."""
@@ -149,14 +161,15 @@ class EntryBuilder:
 
     def _ledger_entries(self) -> Iterator[Entry]:
         one = F.lit(ALL_BITS).cast(LONG)
-        if is_narrow(self._unit):
+        if self._unit.narrow:
             yield self._special(REST, one, None, 0)
             yield self._special(PULSE, one, None, 0)
             return
-        yield self._special(LEDGER, one, None, 0)
-        for index, (size, slide) in enumerate(irregular_windows(self._unit)):
+        era = self._unit.era
+        yield self._special(ledger(era), one, None, 0)
+        for index, (size, slide) in enumerate(self._unit.irregular):
             oldest = size - 1 - (Window(size, slide).per_tuple - 1) * slide
-            yield self._special(LEDGER + 1 + index, one, slide, oldest)
+            yield self._special(ledger(era, 1 + index), one, slide, oldest)
 
     def _special(self, family: int, value: SparkColumn, slide: int | None, offset: int) -> Entry:
         keys = (None,) * len(self._unit.key_slots)
@@ -194,24 +207,3 @@ def _used_often(families: Sequence[Family]) -> list[Condition]:
         for condition in family.conditions:
             times[condition] = times.get(condition, 0) + 1
     return [c for c, n in times.items() if n > 1 and c.predicate != TRUE]
-
-
-def is_narrow(unit: Unit) -> bool:
-    """Whether each tuple becomes one row: of the only family, or of the rest."""
-    if len(unit.families) > 1 or not isinstance(unit.trunk, Source):
-        return False
-    (family,) = unit.families
-    if len(family.conditions) > 1 or family.window.per_tuple > 1:
-        return False
-    (condition,) = family.conditions
-    return not any(can_fail(e) for e in (condition.predicate, *condition.guards))
-
-
-def irregular_windows(unit: Unit) -> list[tuple[int, int]]:
-    """Return (size, slide) of windows of which a tuple is not always in the same number."""
-    found = {
-        (f.window.size_us, f.window.slide_us)
-        for f in unit.families
-        if f.window.size_us % f.window.slide_us
-    }
-    return sorted(found)

@@ -56,6 +56,9 @@ class SlotInputs:
 
     def _input(self, slot: Slot, uses: Sequence[SlotUse | None]) -> SparkColumn:
         at = F.col(AT)
+        if not any(uses) and slot == self._unit.slots[0]:
+            # The ledger is counted here, also where all queries are paused.
+            return F.lit(1)
         if not any(uses):
             # A spare slot. Different for each, or Spark would merge equal aggregates into one.
             nothing = self._typed(slot, F.lit(0))

@@ -22,21 +22,23 @@ for all windows of a family, and its rows are expanded a second time, by window.
 The window's end minus one microsecond, as a plain timestamp with the watermark's metadata, is the
 event-time key: windows of all sizes live in one state, close and turn late exactly as in Spark.
 
-Three kinds of rows besides answers share the state, so that counts commit with the batch:
-late rows (`LATE` + family; their window is closed, their counts say so per condition), rejected
-rows (`REJECTED` + member number) and the ledger (`LEDGER`, one row per tuple). They carry the
-smallest event time that is not late, `late bound`, and so come out with the next window.
+Four kinds of rows besides answers share the state, so that counts commit with the batch: late rows
+(`LATE` + family; their window is closed, their counts say so per condition), cut rows (`CUT` +
+family; their window began before the family did), rejected rows (`REJECTED` + member number) and
+the ledger (`LEDGER`, one row per tuple, by era). They carry the smallest event time that is not
+late, `late bound`, and so come out with the next window.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from evenflow.model.expression import Column, walk
 from evenflow.spark.compile.carriers import LONG
-from evenflow.spark.compile.entries import LATE, LEDGER, EntryBuilder, irregular_windows, is_narrow
+from evenflow.spark.compile.entries import CUT, LATE, EntryBuilder, ledger
 from evenflow.spark.compile.expand import AT, VALUE, choose, expand, look_up
 from evenflow.spark.compile.keys import FAMILY, StackKeys, with_nulls
 from evenflow.spark.compile.slots import SlotInputs
@@ -59,6 +61,20 @@ BACK = "_back"
 """In a unit of fine windows: how many slides before the newest one a row's window is."""
 
 
+NOT_YET = -(1 << 62)
+"""The `since_us` of families that begin when the unit is started: it is known only then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Event times in microseconds that each batch is told."""
+
+    late: SparkColumn
+    """The smallest that is not late."""
+    since: SparkColumn | None = None
+    """The newest that was read before the families began whose `since_us` is `NOT_YET`."""
+
+
 class StackBuilder:
     """Builds the streaming DataFrame of one unit's stack."""
 
@@ -69,7 +85,7 @@ class StackBuilder:
         resolve: Resolve,
         *,
         event_time: SparkColumn,
-        late_bound: SparkColumn,
+        bounds: Bounds,
         delay_ms: int,
         pulse: SparkColumn | None,
         failed: SparkColumn | None = None,
@@ -81,7 +97,7 @@ class StackBuilder:
             frame: The trunk's tuples, watermark set.
             resolve: Finds the trunk's columns in `frame`.
             event_time: The trunk's event time.
-            late_bound: The smallest event time in microseconds that is not late in this batch.
+            bounds: What is late, and what is cut.
             delay_ms: The watermark's delay, for the metadata of the event-time key.
             pulse: Not NULL on rows that only move the watermark, if there are such rows.
             failed: TRUE on tuples that all queries reject, if there are such tuples.
@@ -90,17 +106,19 @@ class StackBuilder:
         self._frame = frame
         self._resolve = resolve
         self._event_time = event_time
-        self._late_bound = late_bound
+        self._bounds = bounds
         self._delay_ms = delay_ms
         self._pulse = pulse
-        self._narrow = is_narrow(unit)
+        self._narrow = unit.narrow
         self._keys = StackKeys(unit, resolve)
         self._builder = EntryBuilder(unit, resolve, self._keys, failed)
         self._slides: list[int] = []
 
     def build(self) -> DataFrame:
         """Return the grouped and aggregated stream: family, end, key slots, slots."""
-        self._builder.once.keep("_bound", self._late_bound)
+        self._builder.once.keep("_bound", self._bounds.late)
+        if self._bounds.since is not None:
+            self._builder.once.keep("_since", self._bounds.since)
         entries = list(self._builder.entries())
         rows = self._rows(self._expand(entries), entries)
         inputs = SlotInputs(self._unit, self._resolve, entries)
@@ -122,6 +140,8 @@ class StackBuilder:
         made = once.columns | kept
         frame = frame.select("*", *(value.alias(name) for name, value in made.items()))
         names = [US, "_bound", *self._arguments(), *kept]
+        if self._bounds.since is not None:
+            names.append("_since")
         if not self._narrow:
             return expand(frame, names, [e.value for e in entries])
         family, rest, pulse = range(3)
@@ -153,7 +173,7 @@ class StackBuilder:
             last = look_up([e.windows - 1 for e in entries], at)
             rows = rows.select("*", F.explode(F.sequence(F.lit(0), last)).alias(BACK))
         end = self._end(entries)
-        if irregular_windows(self._unit):
+        if self._unit.irregular:
             rows = rows.filter(end.isNull() | (end >= us))
         late = F.coalesce(end < bound, F.lit(False))
         own = F.greatest(end, bound)
@@ -163,13 +183,29 @@ class StackBuilder:
             late = late & ~special
         number = look_up([e.family for e in entries], at).cast(LONG)
         family = F.when(late, number + F.lit(LATE).cast(LONG))
+        aside = late
+        cut = self._cut(entries, end)
+        if cut is not None:
+            own = F.when(cut, bound).otherwise(own)
+            family = family.when(cut, number + F.lit(CUT).cast(LONG))
+            aside = late | cut
         nulls = self._keys.null_bits(entries)
         family = family.otherwise(number if nulls is None else number.bitwiseOR(nulls))
         metadata = {"spark.watermarkDelayMs": self._delay_ms}
         columns = [family.alias(FAMILY), F.timestamp_micros(own).alias(END, metadata=metadata)]
-        columns += self._keys.columns(entries, late)
+        columns += self._keys.columns(entries, aside)
         kept = [AT, VALUE, *self._arguments()]
         return rows.select(*kept, *columns)
+
+    def _cut(self, entries: Sequence[Entry], end: SparkColumn) -> SparkColumn | None:
+        """Return whether a row's window began before its family; None if none can have."""
+        at = F.col(AT)
+        begun = [_last_before(entry) for entry in entries]
+        limit = look_up(begun, at, LONG) if any(x is not None for x in begun) else None
+        if self._bounds.since is not None:
+            coming = F.col("_since") + look_up([_size_to_come(e) for e in entries], at, LONG)
+            limit = coming if limit is None else F.coalesce(coming, limit)
+        return None if limit is None else F.coalesce(end <= limit, F.lit(False))
 
     def _wanted(self, expanded: DataFrame, entries: Sequence[Entry]) -> DataFrame:
         """Return the rows of tuples with an event time, and of all others the ledger's.
@@ -178,8 +214,8 @@ class StackBuilder:
         push them below the watermark and remove what has yet to move it.
         """
         at = F.col(AT)
-        ledger = [i for i, e in enumerate(entries) if e.family == LEDGER]
-        wanted = F.col(US).isNotNull() | at.isin(*ledger)
+        every = [i for i, e in enumerate(entries) if e.family == ledger(self._unit.era)]
+        wanted = F.col(US).isNotNull() | at.isin(*every)
         if self._pulse is not None:
             wanted = wanted & (F.col("_pulse").isNull() | (at < 0))
         return expanded.filter(wanted)
@@ -191,6 +227,8 @@ class StackBuilder:
         if self._unit.fine:
             slide = look_up([e.slide or 0 for e in entries], at, LONG)
             offset = offset - F.col(BACK) * slide
+        if not self._slides:
+            return F.lit(None).cast(LONG)
         if len(self._slides) == 1:
             return F.col("_start0") + offset
         which = look_up(
@@ -200,3 +238,17 @@ class StackBuilder:
         for index in range(1, len(self._slides)):
             start = F.when(which == index, F.col(f"_start{index}")).otherwise(start)
         return start + offset
+
+
+def _last_before(entry: Entry) -> int | None:
+    """Return the last microsecond of the last window that began before the entry's family did."""
+    if entry.of is None or entry.of.since_us in (None, NOT_YET):
+        return None
+    return entry.of.since_us + entry.of.window.size_us - 1
+
+
+def _size_to_come(entry: Entry) -> int | None:
+    """Return the size, less a microsecond, of the windows of a family that begins now."""
+    if entry.of is None or entry.of.since_us != NOT_YET:
+        return None
+    return entry.of.window.size_us - 1

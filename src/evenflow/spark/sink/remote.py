@@ -7,6 +7,7 @@ pickled by value: nothing of Evenflow has to be installed there.
 from __future__ import annotations
 
 import pickle
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,58 +24,59 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from evenflow.spark.sink.sinks import AnswerSink
-
 _REPORT = st.StructType([st.StructField("report", st.BinaryType(), False)])
 _SCHEMA = pa.schema([pa.field("report", pa.binary(), nullable=False)])
 
 cloudpickle.register_pickle_by_value(evenflow)  # type: ignore[no-untyped-call]
 
 
+@dataclass(slots=True)
+class Done:
+    """What the tasks of a batch have done."""
+
+    apart: Apart = field(default_factory=Apart)
+    """What is left for the driver: answers of the parts that it asked for."""
+    rows: dict[int, int] = field(default_factory=dict)
+    """Answers, by part."""
+    files: set[str] = field(default_factory=set)
+    failures: dict[int, str] = field(default_factory=dict)
+    """Why a part's answers could not be written."""
+
+
 def deliver_remotely(
     frame: DataFrame,
     take: Callable[[pa.Table], Apart],
-    queries: Mapping[int, str],
-    sinks: Mapping[str, tuple[AnswerSink, ...]],
-    unit: str,
-    batch: int,
-) -> tuple[Apart, dict[int, int], set[str]]:
-    """Run the job that writes all file sinks.
+    targets: Mapping[int, list[tuple[str, str]]],
+    inline: frozenset[int],
+) -> Done:
+    """Run the job that writes answers to files.
 
-    Returns what is left for the driver, the number of answers per member, and the files written.
-
-    The answers that come back are those of queries with a sink that only the driver can serve.
+    Args:
+        frame: The batch.
+        take: Takes a table of its rows apart.
+        targets: Format and file, by part.
+        inline: Parts whose answers come back.
     """
-    targets: dict[int, list[tuple[str, str]]] = {}
-    inline: set[int] = set()
-    for number, query in queries.items():
-        for sink in sinks.get(query, ()):
-            if sink.by_executors:
-                target = sink.target(unit, batch, f"-{number}")
-                targets.setdefault(number, []).append((sink.format, str(target)))
-            else:
-                inline.add(number)
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield _work(batches, take, targets, inline)
 
-    total = Apart()
-    rows: dict[int, int] = {}
-    written: set[str] = set()
+    done = Done()
     for row in frame.mapInArrow(work, _REPORT).collect():
-        apart, counts, files = pickle.loads(row["report"])
-        written.update(files)
-        total.add(_revived(apart))
+        apart, counts, files, failures = pickle.loads(row["report"])
+        done.files.update(files)
+        done.failures.update(failures)
+        done.apart.add(_revived(apart))
         for number, count in counts.items():
-            rows[number] = rows.get(number, 0) + count
-    return total, rows, written
+            done.rows[number] = done.rows.get(number, 0) + count
+    return done
 
 
 def _work(
     batches: Iterator[pa.RecordBatch],
     take: Callable[[pa.Table], Apart],
     targets: Mapping[int, list[tuple[str, str]]],
-    inline: set[int],
+    inline: frozenset[int],
 ) -> pa.RecordBatch:
     """Do one task's share."""
     parts = list(batches)
@@ -83,14 +85,20 @@ def _work(
     task = context.partitionId() if context is not None else 0
     rows = {number: table.num_rows for number, table in apart.answers.items()}
     files = []
+    failures: dict[int, str] = {}
     for number, table in apart.answers.items():
         for format_, target in targets.get(number, ()):
             path = Path(target)
             path = path.with_stem(f"{path.stem}-{task:05d}")
-            write_file(table, format_, path)
-            files.append(str(path))
+            try:
+                write_file(table, format_, path)
+            except OSError as exc:
+                # A task that fails would take the answers of all queries with it.
+                failures[number] = f"cannot write to {path.parent}: {exc.strerror or exc}"
+            else:
+                files.append(str(path))
     kept = {n: _bytes(t) for n, t in apart.answers.items() if n in inline}
-    report = pickle.dumps(((kept, apart.answers_rejected, apart.totals), rows, files))
+    report = pickle.dumps(((kept, apart.answers_rejected, apart.totals), rows, files, failures))
     return pa.record_batch([pa.array([report], pa.binary())], schema=_SCHEMA)
 
 

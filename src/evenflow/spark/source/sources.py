@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from evenflow.errors import ConfigError
 from evenflow.spark.compile.trunk import positional
 from evenflow.spark.compile.types import struct
+from evenflow.spark.sealed import write_json
 from evenflow.spark.source import generator_source
 from evenflow.spark.source.feed import Feed, FeedFolder, RowsFeed, spark_path
 from evenflow.spark.source.generator_options import (
@@ -31,7 +32,6 @@ from evenflow.spark.source.generator_options import (
 )
 from evenflow.spark.source.replay import ReplayFeed
 from evenflow.spark.source.row_table import RowTables
-from evenflow.spark.state_dir import write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -15,22 +15,24 @@ import pyarrow as pa
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
+from evenflow.model import types as t
+from evenflow.model.expression import Column
 from evenflow.spark.compile.carriers import LONG
 from evenflow.spark.compile.columns import compile_expression
 from evenflow.spark.sink.demux import Apart, decode
-from evenflow.spark.tally import Counts
+from evenflow.spark.unit.tally import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from evenflow.model import types as t
     from evenflow.model.expression import Expression
     from evenflow.model.unit import Branch, Condition, Unit
-    from evenflow.spark.batch import Delivery
+    from evenflow.schedule.layout import UnitLayout
     from evenflow.spark.compile.trunk import Trunk
+    from evenflow.spark.unit.batch import Delivery
 
 BITS = 62
 """Branches per mask column."""
@@ -55,6 +57,8 @@ class StatelessPlan:
 
     columns: tuple[SparkColumn, ...]
     wanted: SparkColumn
+    event_time: SparkColumn | None
+    """Of a tuple, in microseconds, if it has one."""
     branches: tuple[BranchPlan, ...]
 
 
@@ -83,7 +87,15 @@ def plan_stateless(unit: Unit, trunk: Trunk) -> StatelessPlan:
     wanted = F.rand() + F.rand() < 0
     for name in names:
         wanted = wanted | (F.col(name) != 0)
-    return StatelessPlan((*masks, *values), wanted, tuple(plans))
+    computed = (*masks, *values) or (F.lit(0).alias("_nothing"),)
+    return StatelessPlan(computed, wanted, _event_time(unit, trunk), tuple(plans))
+
+
+def _event_time(unit: Unit, trunk: Trunk) -> SparkColumn | None:
+    name = unit.trunk.event_time
+    if name is None:
+        return None
+    return F.unix_micros(trunk.resolve(Column((name,), t.TIMESTAMP)))
 
 
 def _masks(group: Sequence[Branch], trunk: Trunk) -> tuple[SparkColumn, SparkColumn]:
@@ -128,29 +140,53 @@ def take_branches_apart(table: pa.Table, branches: Sequence[BranchPlan]) -> Apar
     return apart
 
 
+def _rejected_parts(apart: Apart) -> Iterator[int]:
+    for number, totals in apart.totals.items():
+        if totals["rejected"]:
+            yield number
+
+
 @dataclass(slots=True)
 class StatelessBatches:
     """The `foreachBatch` function of a stateless unit."""
 
     plan: StatelessPlan
     delivery: Delivery
-    counts: dict[int, Counts] = field(default_factory=dict)
+    layout: UnitLayout
+    settled: dict[int, Counts] = field(default_factory=dict)
+    """Counts by part."""
+    read_us: int | None = None
+    """The newest event time read."""
+
+    def __post_init__(self) -> None:
+        self.restore({})
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Run the batch: exactly one job, then files."""
         seen = Observation()
-        counted = frame.observe(seen, F.count(F.lit(1)).alias("n"))
+        observed = [F.count(F.lit(1)).alias("n")]
+        if self.plan.event_time is not None:
+            observed.append(F.max(self.plan.event_time).alias("read"))
+        counted = frame.observe(seen, *observed)
         wanted = counted.select(*self.plan.columns).filter(self.plan.wanted)
         take = partial(take_branches_apart, branches=self.plan.branches)
-        apart = self.delivery.deliver(wanted, batch, take, gather_by=None)
-        tuples = int(seen.get["n"])
-        for plan in self.plan.branches:
-            counts = self.counts.setdefault(plan.number, Counts())
-            totals = apart.totals.get(plan.number, {})
-            counts.tuples_in += tuples
-            counts.contributed += totals.get("held", 0)
-            counts.rejected += totals.get("rejected", 0)
+        apart = self.delivery.deliver(wanted, batch, take, rejected=_rejected_parts, gather_by=None)
+        self._count(int(seen.get["n"]), apart)
+        known = [us for us in (self.read_us, seen.get.get("read")) if us is not None]
+        self.read_us = max(known, default=None)
 
-    def restore(self, settled: dict[int, Counts], ledger: dict[int, int]) -> None:  # noqa: ARG002
-        """Set the counts; a stateless unit has no ledger."""
-        self.counts = dict(settled)
+    def _count(self, tuples: int, apart: Apart) -> None:
+        failing = self.delivery.failing_parts
+        for number, fate in self.layout.era.fates.items():
+            counts = self.settled[number]
+            counts.arrive(tuples, fate)
+            totals = apart.totals.get(number, {})
+            counts.rejected += totals.get("rejected", 0)
+            if number in failing:
+                counts.quarantined += totals.get("held", 0)
+            else:
+                counts.contributed += totals.get("held", 0)
+
+    def restore(self, settled: dict[int, Counts]) -> None:
+        """Set the counts."""
+        self.settled = {n: settled.get(n, Counts()) for n in self.layout.numbers}

@@ -13,27 +13,31 @@ from pyspark.sql import types as st
 
 from evenflow.errors import InternalError, RunError
 from evenflow.model.operator import Source, upstream
+from evenflow.model.query import OnError
 from evenflow.model.unit import Kind
-from evenflow.spark.batch import Delivery, QueryProgress, StackBatches
 from evenflow.spark.compile.answers import AnswerCompiler
-from evenflow.spark.compile.entries import irregular_windows, is_narrow
-from evenflow.spark.compile.stack import StackBuilder
+from evenflow.spark.compile.stack import NOT_YET, StackBuilder
 from evenflow.spark.compile.trunk import TrunkBuilder
-from evenflow.spark.late_bound import LateBound, next_batch
+from evenflow.spark.sealed import read_sealed, write_sealed
 from evenflow.spark.source.feed import spark_path
-from evenflow.spark.state_dir import write_json
-from evenflow.spark.state_reader import last_open_end, open_counts
-from evenflow.spark.stateless import StatelessBatches, plan_stateless
-from evenflow.spark.tally import Counts, StackTally
+from evenflow.spark.unit.batch import Delivery, QueryProgress, StackBatches
+from evenflow.spark.unit.failure import Failure, failure_of
+from evenflow.spark.unit.giving_way import give_way
+from evenflow.spark.unit.late_bound import LateBound, next_batch
+from evenflow.spark.unit.state_reader import last_open_end, open_counts
+from evenflow.spark.unit.stateless import StatelessBatches, plan_stateless
+from evenflow.spark.unit.tally import Counts, StackTally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from evenflow.model.operator import Apply, Table
+    from evenflow.model.query import Query
     from evenflow.model.unit import Unit
+    from evenflow.schedule.layout import UnitLayout
     from evenflow.spark.sink.sinks import AnswerSink
     from evenflow.spark.state_dir import UnitDirectory
 
@@ -49,7 +53,8 @@ class Surroundings:
     open_source: Callable[[Source], DataFrame]
     open_table: Callable[[Table], DataFrame]
     applied: Callable[[Apply], Callable[[DataFrame], DataFrame]]
-    sinks: dict[str, tuple[AnswerSink, ...]]
+    queries: Mapping[str, Query]
+    sinks: Mapping[str, tuple[AnswerSink, ...]]
 
     @property
     def on_cluster(self) -> bool:
@@ -58,26 +63,68 @@ class Surroundings:
         return master != "local" and not master.startswith("local[")
 
 
-class UnitRun:
-    """Builds and drives one unit."""
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What a unit is given to run."""
 
-    def __init__(self, unit: Unit, directory: UnitDirectory, around: Surroundings) -> None:
-        self.unit = unit
+    unit: Unit
+    layout: UnitLayout
+    names: Mapping[int, str]
+    """The queries of all parts, by number."""
+    delivering: frozenset[str]
+    """Queries whose answers go to their sinks."""
+
+
+class UnitRun:
+    """Builds and drives one unit, from one change to the next."""
+
+    def __init__(self, charge: Charge, directory: UnitDirectory, around: Surroundings) -> None:
+        """Build the unit. Another one may still run on the same directory."""
+        self.charge = charge
+        self.unit = charge.unit
+        self.layout = charge.layout
         self.directory = directory
+        self._names = charge.names
+        self._delivering = charge.delivering
         self._around = around
         self._query: StreamingQuery | None = None
         self._between = threading.Lock()
         """Held while a batch works; taken by `stop`, so that no batch is cut in the middle."""
         self._stopping = False
-        self._failure: str | None = None
+        self._failure: Failure | None = None
         self._last_batch = -1
+        self._finished = False
+        self.batch_thread: int | None = None
+        """The thread of the running batch."""
         self._frame, self._batches = self._build()
-        self._load_counts(next_batch(directory.checkpoint) - 1)
+
+    def take_over(self, layout: UnitLayout) -> None:
+        """Begin where the unit stands: nothing runs on its directory now.
+
+        Args:
+            layout: As the one it was built for, with what was known only after stopping.
+        """
+        self.layout = layout
+        if isinstance(self._batches, StackBatches):
+            self._batches.tally.layout = layout
+            since = [f.since_us for f in layout.families if self._begins(f.number)]
+            self._batches.late_bound.since_us = next((s for s in since if s is not None), NOT_YET)
+        else:
+            self._batches.layout = layout
+        self._load_counts(next_batch(self.directory.checkpoint) - 1)
+
+    def _begins(self, family: int) -> bool:
+        return any(f.number == family and f.since_us == NOT_YET for f in self.unit.families)
 
     @property
     def progress(self) -> dict[str, QueryProgress]:
         """What its queries have answered."""
         return self._batches.delivery.progress
+
+    @property
+    def failing(self) -> dict[str, str]:
+        """Queries whose answers could not be delivered, and why."""
+        return self._batches.delivery.failing
 
     def _build(self) -> tuple[DataFrame, StackBatches | StatelessBatches]:
         trunk = TrunkBuilder(
@@ -88,37 +135,45 @@ class UnitRun:
         ).build(self.unit.trunk)
         if self.unit.kind is Kind.STATELESS:
             plan = plan_stateless(self.unit, trunk)
-            names = {b.number: b.query for b in plan.branches}
-            return trunk.frame, StatelessBatches(plan, self._delivery(names))
+            return trunk.frame, StatelessBatches(plan, self._delivery(), self.layout)
         bound = LateBound(self.directory.late_bound, self.directory.checkpoint)
-        bound.prepare()
+        bound.ensure()
         event_time = self.unit.trunk.event_time
         if event_time is None:
             raise InternalError(f"unit {self.unit.id} has windows but no event time")
         at = self.unit.trunk.schema.names.index(event_time)
         delays = [s.watermark_us for s in upstream(self.unit.trunk) if isinstance(s, Source)]
+        begins = any(f.since_us == NOT_YET for f in self.unit.families)
         stack = StackBuilder(
             self.unit,
             trunk.frame,
             trunk.resolve,
             event_time=F.col(f"c{at}"),
-            late_bound=bound.column(self._around.session),
+            bounds=bound.columns(self._around.session, since=begins),
             delay_ms=max(delays) // 1000,
             pulse=trunk.pulse,
             failed=trunk.failed,
         ).build()
-        answers, plans = AnswerCompiler(self.unit, irregular_windows(self.unit)).compile(stack)
+        answers, plans = AnswerCompiler(self.unit).compile(stack)
         counts = tuple(s.name for s in self.unit.slots if s.function == "count")
-        tally = StackTally(plans, counts[0], is_narrow(self.unit))
-        delivery = self._delivery({p.number: p.query for p in plans})
-        return answers, StackBatches(plans, counts, bound, tally, delivery)
+        delivery = self._delivery()
+        delivered = tuple(plan for plan in plans if plan.number in delivery.queries)
+        tally = StackTally(self.layout)
+        return answers, StackBatches(delivered, counts, bound, tally, delivery)
 
-    def _delivery(self, queries: dict[int, str]) -> Delivery:
-        files = any(s.by_executors for q in self.unit.queries for s in self._around.sinks[q])
-        # Without windows the first batch answers with all that has waited for the flow to begin.
-        many = files and self.unit.kind is Kind.STATELESS
+    def _delivery(self) -> Delivery:
+        queries = {n: q for n, q in self._names.items() if q in self._delivering}
+        files = any(s.by_executors for q in self._delivering for s in self._around.sinks[q])
+        asked = self._around.queries
+        strict = {n for n, q in queries.items() if asked[q].on_error is OnError.QUARANTINE}
         return Delivery(
-            self.unit.id, queries, self._around.sinks, self._around.on_cluster, many=many
+            self.unit.id,
+            queries,
+            self._around.sinks,
+            self._around.on_cluster,
+            strict=frozenset(strict),
+            # Without windows the first batch answers with all that has waited for the flow.
+            many=files and self.unit.kind is Kind.STATELESS,
         )
 
     def _open_pulse(self, source: Source) -> DataFrame:
@@ -145,13 +200,15 @@ class UnitRun:
                 processingTime=f"{max(1, round(self.unit.every * 1000))} milliseconds"
             )
         self._stopping = False
+        self._finished = False
         self._query = writer.start()
 
     def _run_batch(self, frame: DataFrame, batch: int) -> None:
         while not self._between.acquire(timeout=0.05):
             if self._stopping:
                 # `stop` waits for this thread. The batch has done nothing and is done later.
-                raise RunError(f"unit {self.unit.id} is stopping")
+                give_way(f"unit {self.unit.id} is stopping")
+        self.batch_thread = threading.get_ident()
         try:
             if batch <= self._last_batch:
                 # Stopping came between its work and its commit: it is done again.
@@ -165,13 +222,20 @@ class UnitRun:
                 self._batches.delivery.begin_again()
                 raise
             self._last_batch = batch
+            self._finished = True
         finally:
+            self.batch_thread = None
             self._between.release()
 
     @property
     def active(self) -> bool:
         """Whether it still runs."""
         return self._query is not None and self._query.isActive
+
+    @property
+    def has_finished_batch(self) -> bool:
+        """Whether a batch was finished since the last start."""
+        return self._finished
 
     def raise_failure(self) -> None:
         """Raise what ended the StreamingQuery, if something did.
@@ -181,15 +245,19 @@ class UnitRun:
         """
         failure = self.failure
         if failure is not None:
-            raise RunError(f"unit {self.unit.id} failed: {failure}")
+            raise RunError(f"unit {self.unit.id} failed: {failure.reason}")
 
     @property
-    def failure(self) -> str | None:
+    def failure(self) -> Failure | None:
         """What ended the StreamingQuery, if it did not end by itself or because we stopped it."""
         if self._query is not None and not self._stopping:
-            failure = self._query.exception()
-            self._failure = None if failure is None else _reason(failure)
+            found = self._query.exception()
+            self._failure = None if found is None else failure_of(str(found))
         return self._failure
+
+    def carries(self, numbers: Collection[int]) -> bool:
+        """Whether it carries one of some parts."""
+        return not self.layout.numbers.isdisjoint(numbers)
 
     def stop(self) -> None:
         """Stop after the running batch, if there is one."""
@@ -230,76 +298,90 @@ class UnitRun:
         end = last_open_end(self._around.session, self.unit, self.directory.checkpoint)
         if end is None:
             return False
+        # Watermarks are whole milliseconds; round up so that the window is below it.
+        self.pulse((end // 1000 + 1) * 1000)
+        return True
+
+    def pulse(self, us: int) -> None:
+        """Push the watermark to an event time."""
         for source in upstream(self.unit.trunk):
             if isinstance(source, Source):
                 folder = self.directory.pulse(source.name)
-                # Watermarks are whole milliseconds; round up so that the window is below it.
-                us = (end // 1000 + 1) * 1000 + source.watermark_us
                 number = len(list(folder.glob("*.json")))
                 beside = folder / f"_{number:06d}"
-                beside.write_text(json.dumps({"us": us}) + "\n")
+                beside.write_text(json.dumps({"us": us + source.watermark_us}) + "\n")
                 beside.rename(folder / f"{number:06d}.json")
-        return True
 
     def counts(self, *, exact: bool) -> dict[str, Counts]:
-        """Return counts by query; with `exact` the state is read for what is open."""
+        """Return counts by query; with `exact` the state is read for what is open.
+
+        Batches wait while the state is read.
+        """
+        parts = self._batches.settled
+        if isinstance(self._batches, StackBatches):
+            if exact:
+                with self._between:
+                    self._await_commit()
+                    parts = self._batches.tally.counts(self._state())
+            else:
+                parts = self._batches.tally.counts()
         by_query: dict[str, Counts] = {}
-        if isinstance(self._batches, StatelessBatches):
-            parts = dict(self._batches.counts)
-            names = {b.number: b.query for b in self.unit.branches}
-        else:
-            state = (
-                open_counts(self._around.session, self.unit, self.directory.checkpoint)
-                if exact
-                else None
-            )
-            parts = self._batches.tally.counts(state)
-            names = {p.number: p.query for p in self._batches.plans}
         for number, counts in parts.items():
-            by_query.setdefault(names[number], Counts()).add(counts)
-        for name in self.unit.queries:
-            by_query.setdefault(name, Counts())
+            by_query.setdefault(self._names[number], Counts()).add(counts)
         return by_query
+
+    def _state(self) -> dict[int, dict[str, int]]:
+        return open_counts(self._around.session, self.unit, self.directory.checkpoint)
 
     def _save_counts(self, batch: int) -> None:
         """Keep the counts after this batch and after the one before, which may be done again."""
-        known = _read_json(self.directory.counts)
+        known = read_sealed(self.directory.counts) or {}
         kept = {n: c for n, c in known.items() if int(n) == batch - 1}
-        kept[str(batch)] = self._counts_as_json()
-        write_json(self.directory.counts, kept)
-
-    def _counts_as_json(self) -> dict[str, Any]:
-        answered = {
-            q: [p.answers, p.answers_rejected, p.last_answer_at] for q, p in self.progress.items()
+        kept[str(batch)] = {
+            "settled": {
+                str(n): [getattr(c, f) for f in Counts.__slots__]
+                for n, c in self._batches.settled.items()
+            },
+            "answered": {
+                q: [p.answers, p.answers_rejected, p.last_answer_at]
+                for q, p in self.progress.items()
+            },
+            "failing": dict(self.failing),
+            "narrow": self.layout.narrow,
+            "read_us": self._read_us,
         }
-        if isinstance(self._batches, StatelessBatches):
-            settled, ledger = self._batches.counts, {}
-        else:
-            settled, ledger = self._batches.tally.settled, self._batches.tally.ledger
-        fields = {n: [getattr(c, f) for f in Counts.__slots__] for n, c in settled.items()}
-        return {"settled": fields, "ledger": ledger, "answered": answered}
+        write_sealed(self.directory.counts, kept)
+
+    @property
+    def _read_us(self) -> int | None:
+        """The newest event time read, where no watermark tells it."""
+        return self._batches.read_us if isinstance(self._batches, StatelessBatches) else None
 
     def _load_counts(self, batch: int) -> None:
         """Set the counts to what they were after a batch."""
-        known = _read_json(self.directory.counts)
-        nothing: dict[str, Any] = {"settled": {}, "ledger": {}, "answered": {}}
-        saved = known.get(str(batch), nothing)
-        settled = {int(n): Counts(*values) for n, values in saved["settled"].items()}
+        saved = saved_counts(self.directory, batch)
+        if isinstance(self._batches, StatelessBatches):
+            self._batches.read_us = saved["read_us"]
+        self._batches.restore({int(n): Counts(*values) for n, values in saved["settled"].items()})
+        own = set(self._names.values())
         self.progress.clear()
         for query, (answers, rejected, at) in saved["answered"].items():
-            self.progress[query] = QueryProgress(answers, rejected, at)
-        self._batches.restore(settled, {int(n): c for n, c in saved["ledger"].items()})
+            if query in own:
+                self.progress[query] = QueryProgress(answers, rejected, at)
+        self.failing.clear()
+        self.failing.update({q: r for q, r in saved["failing"].items() if q in self._delivering})
+        if saved["narrow"] and not self.layout.narrow and isinstance(self._batches, StackBatches):
+            self._batches.tally.widen(self._state())
 
 
-def _read_json(file: Any) -> dict[str, Any]:
-    return dict(json.loads(file.read_text())) if file.exists() else {}
+def saved_counts(directory: UnitDirectory, batch: int) -> dict[str, Any]:
+    """Return what was counted up to a batch.
 
-
-def _reason(failure: Any) -> str:
-    """Return the most telling line of a Spark failure."""
-    lines = [x.strip() for x in str(failure).splitlines() if x.strip()]
-    for mark in ("evenflow.errors.", "Caused by:", "Error: ", "Exception: "):
-        for line in reversed(lines):
-            if mark in line:
-                return line.removeprefix("Caused by:").strip()[:300]
-    return lines[0][:300] if lines else "unknown reason"
+    Raises:
+        StateError: The file is damaged.
+    """
+    nothing: dict[str, Any] = {"settled": {}, "answered": {}, "failing": {}}
+    nothing |= {"narrow": False, "read_us": None}
+    known = read_sealed(directory.counts) or {}
+    saved: dict[str, Any] = known.get(str(batch), nothing)
+    return saved

@@ -10,7 +10,7 @@ from pyspark.sql import types as st
 from evenflow.spark.compile.entries import LATE
 from evenflow.spark.compile.keys import FAMILY, without_bits
 from evenflow.spark.compile.stack import END
-from evenflow.spark.late_bound import next_batch
+from evenflow.spark.unit.late_bound import next_batch
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,21 +10,25 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from evenflow.errors import SinkError
+from evenflow.spark.compile.entries import LEDGER, REJECTED
 from evenflow.spark.compile.keys import FAMILY
 from evenflow.spark.sink.demux import Apart, take_apart
 from evenflow.spark.sink.remote import deliver_remotely
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pyspark.sql import DataFrame
 
     from evenflow.spark.compile.answers import AnswerPlan
-    from evenflow.spark.late_bound import LateBound
     from evenflow.spark.sink.sinks import AnswerSink
-    from evenflow.spark.tally import Counts, StackTally
+    from evenflow.spark.unit.late_bound import LateBound
+    from evenflow.spark.unit.tally import Counts, StackTally
 
-_WRITERS = 4
+WRITERS = "evenflow-writer"
+"""How the names of threads begin that write to sinks."""
+_MOST_WRITERS = 4
 MANY_ANSWERS = 500_000
 """Above this many rows in a batch the next one is written by executors, even in one process."""
 
@@ -49,10 +53,14 @@ class Delivery:
 
     unit: str
     queries: Mapping[int, str]
-    """Query names by member number."""
+    """Queries whose answers are delivered, by the numbers of their parts."""
     sinks: Mapping[str, tuple[AnswerSink, ...]]
     on_cluster: bool
+    strict: frozenset[int] = frozenset()
+    """Parts that answer nothing once one of their tuples or answers was rejected."""
     progress: dict[str, QueryProgress] = field(default_factory=dict)
+    failing: dict[str, str] = field(default_factory=dict)
+    """Queries whose answers could not be delivered, and why. They get none from then on."""
     many: bool = False
     """The batch to come may have many answers."""
     _first: bool = True
@@ -64,6 +72,7 @@ class Delivery:
         batch: int,
         take: Callable[[pa.Table], Apart],
         *,
+        rejected: Callable[[Apart], Iterable[int]],
         gather_by: str | None,
     ) -> Apart:
         """Run the batch's one job and deliver its answers.
@@ -72,19 +81,26 @@ class Delivery:
             frame: The batch.
             batch: Its number.
             take: Takes a table of its rows apart.
+            rejected: Returns the parts of which the batch rejected something.
             gather_by: Column by which rows of a query are brought together before executors
                 write them, so that there is one file; None leaves them where they are.
         """
         if self._by_executors:
             gathered = frame if gather_by is None else frame.repartition(gather_by)
-            apart, rows, written = deliver_remotely(
-                gathered, take, self.queries, self.sinks, self.unit, batch
-            )
+            done = deliver_remotely(gathered, take, self._targets(batch), frozenset(self._inline()))
+            apart, rows, written = done.apart, done.rows, done.files
+            for number, reason in done.failures.items():
+                self._fail(number, reason)
         else:
             apart = take(frame.toArrow())
             rows = {number: table.num_rows for number, table in apart.answers.items()}
             written = set()
+        apart.answers = {n: table for n, table in apart.answers.items() if n in self.queries}
+        for number in self.strict & set(rejected(apart)):
+            self._fail(number, "a tuple or an answer could not be computed")
         written |= self._write(apart, batch, remote=self._by_executors)
+        delivered = set(self.queries) - self.failing_parts
+        rows = {n: count for n, count in rows.items() if n in delivered}
         if self._first:
             self._remove_others(batch, written)
             self._first = False
@@ -111,29 +127,68 @@ class Delivery:
                     if str(file) not in written:
                         file.unlink(missing_ok=True)
 
+    # Who writes what.
+
+    @property
+    def failing_parts(self) -> frozenset[int]:
+        """The parts of failing queries."""
+        return frozenset(n for n, query in self.queries.items() if query in self.failing)
+
+    def _fail(self, number: int, reason: str) -> None:
+        self.failing.setdefault(self.queries[number], reason)
+
+    def _targets(self, batch: int) -> dict[int, list[tuple[str, str]]]:
+        """Return format and file of what executors write, by part."""
+        targets: dict[int, list[tuple[str, str]]] = {}
+        for number, query in self.queries.items():
+            if number in self.strict or query in self.failing:
+                continue
+            for sink in self.sinks.get(query, ()):
+                if sink.by_executors:
+                    target = sink.target(self.unit, batch, f"-{number}")
+                    targets.setdefault(number, []).append((sink.format, str(target)))
+        return targets
+
+    def _inline(self) -> Iterator[int]:
+        """Yield the parts whose answers the driver must have."""
+        for number, query in self.queries.items():
+            if number in self.strict or any(not s.by_executors for s in self.sinks.get(query, ())):
+                yield number
+
     def _write(self, apart: Apart, batch: int, *, remote: bool) -> set[str]:
         """Write what the driver has to, and return the files."""
         by_query: dict[str, list[pa.Table]] = {}
+        alone: set[str] = set()
         for number, table in sorted(apart.answers.items()):
             by_query.setdefault(self.queries[number], []).append(table)
+            if number in self.strict:
+                alone.add(self.queries[number])
         jobs = [
-            (sink, tables)
+            (query, sink, tables)
             for query, tables in by_query.items()
+            if query not in self.failing
             for sink in self.sinks.get(query, ())
-            if not (remote and sink.by_executors)
+            if not (remote and sink.by_executors and query not in alone)
         ]
         if len(jobs) == 1:
             self._write_one(*jobs[0], batch)
         elif jobs:
-            with ThreadPoolExecutor(_WRITERS) as pool:
-                done = [pool.submit(self._write_one, *job, batch) for job in jobs]
-                for each in done:
-                    each.result()
-        return {str(sink.target(self.unit, batch)) for sink, _ in jobs if sink.by_executors}
+            with ThreadPoolExecutor(_MOST_WRITERS, WRITERS) as pool:
+                for done in [pool.submit(self._write_one, *job, batch) for job in jobs]:
+                    done.result()
+        return {str(sink.target(self.unit, batch)) for _, sink, _ in jobs if sink.by_executors}
 
-    def _write_one(self, sink: AnswerSink, tables: list[pa.Table], batch: int) -> None:
-        """Write the parts of a query, of which a UNION ALL has several, as one."""
-        sink.write(pa.concat_tables(tables), self.unit, batch)
+    def _write_one(self, query: str, sink: AnswerSink, tables: list[pa.Table], batch: int) -> None:
+        """Write the parts of a query, of which a UNION ALL has several, as one.
+
+        Whatever a sink raises is its query's trouble, and nobody else's.
+        """
+        try:
+            sink.write(pa.concat_tables(tables), self.unit, batch)
+        except SinkError as exc:
+            self.failing.setdefault(query, exc.message)
+        except Exception as exc:  # noqa: BLE001  # a function of the user's
+            self.failing.setdefault(query, f"its sink failed: {type(exc).__name__}: {exc}"[:300])
 
     def _note(self, apart: Apart, rows: Mapping[int, int]) -> None:
         now = time.time()
@@ -142,6 +197,8 @@ class Delivery:
             progress.answers += count
             progress.last_answer_at = now
         for number, count in apart.answers_rejected.items():
+            if number not in self.queries:
+                continue
             progress = self.progress.setdefault(self.queries[number], QueryProgress())
             progress.answers_rejected += count
 
@@ -160,10 +217,24 @@ class StackBatches:
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Run the batch: exactly one job, then files."""
         take = partial(take_apart, plans=self.plans, counts=self.counts)
-        apart = self.delivery.deliver(frame, batch, take, gather_by=FAMILY)
-        self.tally.batch(apart.totals)
+        apart = self.delivery.deliver(
+            frame, batch, take, rejected=_rejected_parts, gather_by=FAMILY
+        )
+        self.tally.batch(apart.totals, self.delivery.failing_parts)
         self.late_bound.batch_done(batch)
 
-    def restore(self, settled: dict[int, Counts], ledger: dict[int, int]) -> None:
+    @property
+    def settled(self) -> dict[int, Counts]:
+        """Counts of what has left the state, by part."""
+        return self.tally.settled
+
+    def restore(self, settled: dict[int, Counts]) -> None:
         """Set the counts of what has left the state."""
-        self.tally.restore(settled, ledger)
+        self.tally.restore(settled)
+
+
+def _rejected_parts(apart: Apart) -> Iterator[int]:
+    yield from apart.answers_rejected
+    for family in apart.totals:
+        if REJECTED <= family < LEDGER:
+            yield family - REJECTED

@@ -1,0 +1,37 @@
+"""What can be asked of a running flow over its control socket."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from evenflow.errors import ConfigError
+from evenflow.spark.manifest import options_from_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evenflow.spark.run import Run
+
+
+def answer(run: Run, request: Mapping[str, Any]) -> Any:
+    """Do what is asked, and return the answer.
+
+    Raises:
+        EvenflowError: It cannot be done.
+    """
+    match request:
+        case {"ask": "status"}:
+            return run.status(exact=bool(request.get("exact")))
+        case {"ask": "subscribe", "name": str(name), "query": {"sql": str(sql)} as query}:
+            run.subscribe(name, sql, **options_from_json(query))
+        case {"ask": "unsubscribe", "name": str(name)}:
+            run.unsubscribe(name, keep=bool(request.get("keep")))
+        case {"ask": "pause", "name": str(name)}:
+            run.pause(name)
+        case {"ask": "resume", "name": str(name)}:
+            run.resume(name)
+        case {"ask": "stop"}:
+            run.stop_asked.set()
+        case _:
+            raise ConfigError(f"a flow cannot be asked to {str(request.get('ask'))[:40]}")
+    return {}

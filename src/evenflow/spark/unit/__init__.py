@@ -1,0 +1,1 @@
+"""One unit at work: its batches, its counts, its checkpoint."""

@@ -1,0 +1,182 @@
+"""Counting what became of every tuple, per query, out of the rows that leave the stack.
+
+All figures are tuple-windows. The stack's rows carry them: answers count what contributed; late,
+cut and rejected rows what their names say; the ledgers what came in. A ledger's rows are booked for
+each part by what the era did with its tuples, so that counts are exact over changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evenflow.schedule.layout import Fate
+from evenflow.spark.compile.entries import CUT, LATE, REJECTED, REST, ledger_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from evenflow.model.operator import Window
+    from evenflow.schedule.layout import Era, UnitLayout
+
+    Held = Mapping[int, Mapping[str, int]]
+    """Sums of count columns, by family number."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """in = contributed + late + filtered + rejected + shed + open."""
+
+    tuples_in: int = 0
+    contributed: int = 0
+    open: int = 0
+    late: int = 0
+    rejected: int = 0
+    paused: int = 0
+    cut: int = 0
+    quarantined: int = 0
+
+    @property
+    def filtered(self) -> int:
+        """What the predicate did not want, or had no event time."""
+        shed = self.paused + self.cut + self.quarantined
+        settled = self.contributed + self.late + self.rejected + shed
+        return self.tuples_in - settled - self.open
+
+    def add(self, other: Counts) -> None:
+        """Add another part of the same query."""
+        for name in Counts.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def arrive(self, tuples: int, fate: Fate) -> None:
+        """Count tuples that arrive for a part."""
+        self.tuples_in += tuples
+        if fate is Fate.PAUSED:
+            self.paused += tuples
+        elif fate is Fate.QUARANTINED:
+            self.quarantined += tuples
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the object of the interface."""
+        return {
+            "in": self.tuples_in,
+            "contributed": self.contributed,
+            "open": self.open,
+            "late": self.late,
+            "filtered": self.filtered,
+            "rejected": self.rejected,
+            "shed": {
+                "gate": 0,
+                "paused": self.paused,
+                "cut": self.cut,
+                "quarantined": self.quarantined,
+            },
+        }
+
+
+@dataclass(slots=True)
+class StackTally:
+    """The running counts of one stack, by the number of the part."""
+
+    layout: UnitLayout
+    settled: dict[int, Counts] = field(default_factory=dict)
+    """Of rows that have left the state."""
+
+    def __post_init__(self) -> None:
+        self.restore({})
+
+    def restore(self, settled: Mapping[int, Counts]) -> None:
+        """Set the counts of what has left the state."""
+        self.settled = {n: settled.get(n, Counts()) for n in self.layout.numbers}
+
+    def batch(self, totals: Held, failing: Collection[int] = ()) -> None:
+        """Add what left the state in a batch.
+
+        Args:
+            totals: What left.
+            failing: Parts whose answers could not be delivered.
+        """
+        for number, counts in self._booked(totals, failing).items():
+            counts.contributed += counts.open
+            counts.open = 0
+            self.settled[number].add(counts)
+
+    def counts(self, state: Held | None = None) -> dict[int, Counts]:
+        """Return counts by part.
+
+        Args:
+            state: What the state holds. Without it, what is in open windows counts as filtered
+                until the state is read, and not at all in a narrow unit.
+        """
+        made = {number: Counts() for number in self.settled}
+        for number, known in self.settled.items():
+            made[number].add(known)
+        for number, counts in self._booked(state or {}).items():
+            made[number].add(counts)
+        return made
+
+    def widen(self, state: Held) -> None:
+        """Count as arrived what a narrow unit, which is no longer narrow, has in its state."""
+        for number, counts in self._booked_narrow(state).items():
+            self.settled[number].tuples_in += counts.tuples_in
+
+    # Booking.
+
+    def _booked(self, held: Held, failing: Collection[int] = ()) -> dict[int, Counts]:
+        """Return what rows say; tuples of windows that can still be answered count as open."""
+        made = self._booked_narrow(held) if self.layout.narrow else self._arrived(held)
+        for number in self.layout.numbers:
+            rows = held.get(REJECTED + number, {})
+            made[number].rejected += next(iter(rows.values()), 0)
+        for lease in self.layout.leases:
+            if lease.family is None or lease.count is None:
+                continue
+            counts, column = made[lease.number], lease.count.name
+            tuples = _sum(held, lease.family, column)
+            if lease.ended_us is not None:
+                counts.cut += tuples
+            elif lease.number in failing:
+                counts.quarantined += tuples
+            else:
+                counts.open += tuples
+            counts.late += _sum(held, LATE + lease.family, column)
+            counts.cut += _sum(held, CUT + lease.family, column)
+        return made
+
+    def _arrived(self, held: Held) -> dict[int, Counts]:
+        made = {number: Counts() for number in self.layout.numbers}
+        eras = {era.number: era for era in self.layout.eras}
+        ledgers: dict[int, dict[int, int]] = {}
+        for family, sums in held.items():
+            at = ledger_of(family)
+            if at is not None and at[0] in eras:
+                ledgers.setdefault(at[0], {})[at[1]] = next(iter(sums.values()), 0)
+        for number, rows in ledgers.items():
+            era = eras[number]
+            for part, fate in era.fates.items():
+                made[part].arrive(_tuple_windows(rows, era, self.layout.windows[part]), fate)
+        return made
+
+    def _booked_narrow(self, held: Held) -> dict[int, Counts]:
+        made = {number: Counts() for number in self.layout.numbers}
+        rest = next(iter(held.get(REST, {}).values()), 0)
+        for lease in self.layout.leases:
+            if lease.family is None or lease.count is None:
+                continue
+            wanted = _sum(held, lease.family, lease.count.name)
+            late = _sum(held, LATE + lease.family, lease.count.name)
+            made[lease.number].tuples_in += rest + wanted + late
+        return made
+
+
+def _sum(held: Held, family: int, column: str) -> int:
+    return held.get(family, {}).get(column, 0)
+
+
+def _tuple_windows(ledgers: Mapping[int, int], era: Era, window: Window) -> int:
+    """Return in how many windows the tuples of an era's ledgers are."""
+    tuples = ledgers.get(0, 0)
+    shape = (window.size_us, window.slide_us)
+    if shape not in era.irregular:
+        return tuples * window.per_tuple
+    return tuples * (window.per_tuple - 1) + ledgers.get(1 + era.irregular.index(shape), 0)

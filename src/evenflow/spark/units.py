@@ -1,0 +1,271 @@
+"""The units of a running flow, and changing them between two batches.
+
+A change is made in this order, so that it can be broken off anywhere: what the units will be is
+built while they still run; those concerned stop after their batch; what comes of the requests is
+decided from how far they have read; it is written to the manifest, which is the moment from which
+it holds; the units start again. Units that the change does not concern never stop.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evenflow.model.unit import Kind
+from evenflow.schedule.cut import build_units
+from evenflow.schedule.life import Facts, QueryState, Subscribe, change
+from evenflow.spark.compile.stack import NOT_YET
+from evenflow.spark.compile.types import struct
+from evenflow.spark.manifest import Manifest, write_manifest
+from evenflow.spark.source.feed import spark_path
+from evenflow.spark.unit.late_bound import committed_batch, next_watermark, watermark_of
+from evenflow.spark.unit.seed import keep_seed, sow, sow_stateless
+from evenflow.spark.unit.unit_run import Charge, UnitRun, saved_counts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from evenflow.model.operator import Source
+    from evenflow.model.query import Query
+    from evenflow.model.unit import Family, Unit
+    from evenflow.schedule.layout import UnitLayout
+    from evenflow.schedule.life import Life, Outcome, Request
+    from evenflow.spark.definitions import Definitions
+    from evenflow.spark.state_dir import StateDirectory
+    from evenflow.spark.unit.unit_run import Surroundings
+
+
+class Units:
+    """All units of a flow."""
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        definitions: Definitions,
+        directory: StateDirectory,
+        around: Surroundings,
+        open_sinks: Callable[[Iterable[Query]], None],
+    ) -> None:
+        """Prepare; nothing is built or changed yet."""
+        self._manifest = manifest
+        self._definitions = definitions
+        self._directory = directory
+        self._around = around
+        self._open_sinks = open_sinks
+        self._available_now: bool | None = None
+        """How units are started; None if they are not."""
+        self.runs: dict[str, UnitRun] = {}
+
+    @property
+    def life(self) -> Life:
+        """The life of all queries."""
+        return self._manifest.life
+
+    # Starting and stopping.
+
+    def build(self, requests: Sequence[Request]) -> Outcome:
+        """Make a first change and build all units. Nothing runs."""
+        outcome = self._decide(requests, self.facts())
+        self._commit(outcome.life, requests)
+        for unit, layout in self._units(outcome.life):
+            self.runs[unit.id] = self._made(unit, layout, outcome.life)
+        for each in self.runs.values():
+            self._take_over(each, each.layout)
+        return outcome
+
+    def start(self, *, available_now: bool) -> None:
+        """Start all units."""
+        self._available_now = available_now
+        for each in list(self.runs.values()):
+            each.start(available_now=available_now)
+
+    def stop(self) -> None:
+        """Stop all units after their running batches; they can be started again."""
+        self._available_now = None
+        for each in list(self.runs.values()):
+            each.stop()
+
+    # Changing.
+
+    def change(self, requests: Sequence[Request]) -> Outcome:
+        """Change what the units do, from the next batch on.
+
+        Raises:
+            EvenflowError: A new query cannot be built on Spark. Nothing was changed.
+        """
+        draft = self._decide(requests, self.facts()).life
+        self._open_sinks(r.query for r in requests if isinstance(r, Subscribe))
+        before = {layout.id: layout for layout in self.life.units}
+        prepared = {
+            unit.id: self._made(_beginning(unit, before[unit.id]), layout, draft, requests)
+            for unit, layout in self._units(draft, requests)
+            if unit.id in before and layout != before[unit.id]
+        }
+        stopping = [id_ for id_ in self.runs if id_ in prepared or _is_idle(draft, id_)]
+        for id_ in stopping:
+            self.runs[id_].stop()
+        outcome = self._decide(requests, self.facts())
+        self._commit(outcome.life, requests)
+        for id_ in stopping:
+            del self.runs[id_]
+        for unit, layout in self._units(outcome.life):
+            if unit.id in self.runs:
+                continue
+            made = prepared.get(unit.id) or self._made(unit, layout, outcome.life)
+            self._take_over(made, layout)
+            self.runs[unit.id] = made
+            if self._available_now is not None:
+                made.start(available_now=self._available_now)
+        return outcome
+
+    def _decide(self, requests: Sequence[Request], facts: Facts) -> Outcome:
+        return change(self.life, requests, self._definitions.queries, facts)
+
+    def _commit(self, life: Life, requests: Sequence[Request]) -> None:
+        """Write what holds from now on."""
+        known = {layout.id for layout in self.life.units}
+        for layout in life.units:
+            if layout.id not in known:
+                self._keep_seeds(layout)
+        made = {r.name: r.query for r in requests if isinstance(r, Subscribe)}
+        self._definitions.follow(life, made)
+        self._manifest = replace(
+            self._manifest, life=life, definitions=self._definitions.to_keep(life)
+        )
+        write_manifest(self._directory.manifest, self._manifest)
+        for id_ in known - {layout.id for layout in life.units}:
+            self._directory.unit(id_).remove()
+
+    def _keep_seeds(self, layout: UnitLayout) -> None:
+        for origin, donor in layout.donors.items():
+            there = self._directory.unit(donor)
+            batch = committed_batch(there.checkpoint)
+            if batch is None:
+                continue
+            kind = next(u.site.kind for u in self.life.units if u.id == donor)
+            watermarks = None
+            if kind is Kind.STATELESS:
+                before, after = (saved_counts(there, b)["read_us"] for b in (batch - 1, batch))
+                source = next(s for s in self._definitions.sources.values() if s.hash == origin)
+                delay = source.watermark_us
+                watermarks = _watermark_ms(before, delay), _watermark_ms(after, delay)
+            seed = self._directory.unit(layout.id).seed
+            keep_seed(seed, there.checkpoint, batch, watermarks)
+
+    def _take_over(self, run: UnitRun, layout: UnitLayout) -> None:
+        directory = run.directory
+        if directory.seed.exists():
+            if run.unit.kind is Kind.STATELESS:
+                sow_stateless(directory.seed, directory.checkpoint)
+            else:
+                if committed_batch(directory.checkpoint) is None:
+                    self._run_over_nothing(run, layout)
+                sow(directory.seed, directory.checkpoint)
+            shutil.rmtree(directory.seed)
+        run.take_over(layout)
+
+    def _run_over_nothing(self, run: UnitRun, layout: UnitLayout) -> None:
+        """Commit a first batch of a unit, in which it reads nothing of its sources."""
+        around = replace(self._around, open_source=self._open_nothing)
+        idle = UnitRun(run.charge, run.directory, around)
+        idle.take_over(layout)
+        idle.pulse(0)
+        idle.start(available_now=True)
+        while idle.active:
+            time.sleep(0.01)
+        idle.raise_failure()
+
+    def _open_nothing(self, source: Source) -> DataFrame:
+        folder = self._directory.feed(source.name) / "nothing"
+        folder.mkdir(parents=True, exist_ok=True)
+        stream = self._around.session.readStream.schema(struct(source.schema))
+        return stream.parquet(spark_path(folder))
+
+    # Building.
+
+    def _units(self, life: Life, requests: Sequence[Request] = ()) -> list[tuple[Unit, UnitLayout]]:
+        known = self._known(requests)
+        layouts = {layout.id: layout for layout in life.units}
+        return [(unit, layouts[unit.id]) for unit in build_units(life, known)]
+
+    def _known(self, requests: Sequence[Request]) -> dict[str, Query]:
+        made = {r.name: r.query for r in requests if isinstance(r, Subscribe)}
+        return {**self._definitions.queries, **made}
+
+    def _made(
+        self, unit: Unit, layout: UnitLayout, life: Life, requests: Sequence[Request] = ()
+    ) -> UnitRun:
+        names = {n: name for name, q in life.queries.items() for n in q.numbers}
+        carried = {number: names[number] for number in layout.numbers}
+        running = {n for n in carried.values() if life.queries[n].state is QueryState.RUNNING}
+        directory = self._directory.unit(unit.id)
+        watermark = next_watermark(directory.checkpoint) * 1000
+        families = tuple(_without_old_since(f, watermark) for f in unit.families)
+        charge = Charge(replace(unit, families=families), layout, carried, frozenset(running))
+        around = replace(self._around, queries=self._known(requests))
+        return UnitRun(charge, directory, around)
+
+    # Knowing.
+
+    def facts(self) -> Facts:
+        """Return how far each unit has read."""
+        sources = {source.hash: source for source in self._definitions.sources.values()}
+        read: dict[str, int] = {}
+        bound: dict[str, int] = {}
+        batches: dict[str, int] = {}
+        for layout in self.life.units:
+            directory = self._directory.unit(layout.id)
+            batch = committed_batch(directory.checkpoint)
+            if batch is None or not set(layout.origins) <= set(sources):
+                continue
+            batches[layout.id] = batch
+            bound[layout.id] = watermark_of(directory.checkpoint, batch)
+            newest = self._read_us(layout, batch, sources)
+            if newest is not None:
+                read[layout.id] = newest
+        return Facts(read_us=read, bound_ms=bound, batch=batches)
+
+    def _read_us(self, layout: UnitLayout, batch: int, sources: Mapping[str, Source]) -> int | None:
+        """Return the newest event time that a unit has read up to a batch.
+
+        The watermark is that less the delay, cut to milliseconds. A window starts on a whole
+        millisecond, so what is cut off decides nothing.
+        """
+        directory = self._directory.unit(layout.id)
+        if layout.site.kind is Kind.STATELESS:
+            found: int | None = saved_counts(directory, batch)["read_us"]
+            return found
+        watermark_ms = next_watermark(directory.checkpoint)
+        if watermark_ms == 0:
+            return None
+        delay: int = max(sources[origin].watermark_us for origin in layout.origins)
+        return (watermark_ms + delay // 1000) * 1000 + 999
+
+
+def _watermark_ms(read_us: int | None, delay_us: int) -> int:
+    return 0 if read_us is None else max(0, read_us // 1000 - delay_us // 1000)
+
+
+def _beginning(unit: Unit, before: UnitLayout) -> Unit:
+    """Return a unit whose new families begin when it is started."""
+    known = {family.number for family in before.families}
+    families = tuple(
+        f if f.number in known else replace(f, since_us=NOT_YET) for f in unit.families
+    )
+    return replace(unit, families=families)
+
+
+def _without_old_since(family: Family, watermark_us: int) -> Family:
+    """Return a family that need not look whether it owns a window, if all others are closed."""
+    since = family.since_us
+    if since is None or since == NOT_YET or since + family.window.size_us >= watermark_us:
+        return family
+    return replace(family, since_us=None)
+
+
+def _is_idle(life: Life, unit: str) -> bool:
+    return not any(layout.id == unit and layout.numbers for layout in life.units)
