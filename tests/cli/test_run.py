@@ -138,7 +138,7 @@ def test_status_is_read_from_the_state_directory(
             raise StateError(f"{name} has not run in {state}")
         return STATUS
 
-    shell("spark.status", find_status=find_status)
+    shell("spark.state.status", find_status=find_status)
     path = write(tmp_path, GOOD)
     assert json.loads(invoke("status", path, "--format", "json").stdout) == STATUS
     assert "metering: stopped, 2 queries" in invoke("status", path).stdout

@@ -232,6 +232,20 @@ def test_all_parts_of_a_union_move_together() -> None:
     assert not any(unit.leases for unit in paused.units)
 
 
+def test_windows_over_several_sources_cannot_begin_in_the_middle() -> None:
+    both = "SELECT ts, n FROM readings UNION ALL SELECT ts, n FROM others"
+    text = "SELECT count(*) AS c FROM both GROUP BY window(ts, '10 seconds')"
+    queries = graph(both=both, q=text)
+    assert set(begin((queries["q"],)).queries) == {"q"}
+    life = begin((queries["both"],))
+    outcome = change(life, [Subscribe(query=queries["q"])], queries, facts(life, 5))
+    assert outcome.life == life
+    assert "several sources" in outcome.refusals[0].reason
+    # Without windows it does not matter.
+    paused = apply(life, queries, facts(life, 5), Pause(name="both"))
+    assert paused.queries["both"].state is QueryState.PAUSED
+
+
 def test_layouts_are_read_back() -> None:
     texts = {
         "a": COUNT,

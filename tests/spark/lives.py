@@ -38,7 +38,7 @@ from evenflow.spark.session import own_session
 from evenflow.spark.unit.late_bound import committed_batch
 from tests.spark import random_set as rs
 from tests.spark.flows import until
-from tests.spark.reference import Row, canonical_rows, watermarks, windows_of
+from tests.spark.reference import AT_ONCE, Row, canonical_rows, watermarks, windows_of
 
 if TYPE_CHECKING:
     import random
@@ -252,6 +252,7 @@ class LivingSet:
         own = own_session(self.session)
         own.conf.set("spark.sql.codegen.wholeStage", "false")
         own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        own.conf.set("spark.sql.shuffle.partitions", "1")
         own.conf.set(NO_DATA, "false")
         stream = own.readStream.schema(struct(parse_schema(rs.SCHEMA)))
         stream = stream.option("maxFilesPerTrigger", 1)
@@ -271,7 +272,7 @@ class LivingSet:
             writer = builder.query(self.graph.queries[name]).writeStream.foreachBatch(keep)
             writer = writer.option("checkpointLocation", str(self.folder / "plain" / name))
             running.append(writer.trigger(availableNow=True).start())
-            if len(running) >= 2:
+            if len(running) >= AT_ONCE:
                 running.pop(0).awaitTermination()
         for each in running:
             each.awaitTermination()

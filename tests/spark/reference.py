@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from evenflow.model.operator import Source, Table
 
 Row = tuple[str, ...]
+AT_ONCE = 4
+"""Plain queries that run at the same time."""
 
 
 def canonical_rows(rows: Iterable[dict[str, Any]]) -> Counter[Row]:
@@ -81,7 +83,7 @@ class PlainRun:
             writer = frame.writeStream.foreachBatch(keep).outputMode("append")
             writer = writer.option("checkpointLocation", str(self.folder / query.name))
             running.append(writer.trigger(availableNow=True).start())
-            if len(running) >= 2:
+            if len(running) >= AT_ONCE:
                 running.pop(0).awaitTermination()
         for each in running:
             each.awaitTermination()

@@ -94,6 +94,7 @@ class RandomSet:
         own = own_session(self.session)
         own.conf.set("spark.sql.codegen.wholeStage", "false")
         own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        own.conf.set("spark.sql.shuffle.partitions", "1")
         return own
 
     def _open(self, source: Source) -> DataFrame:

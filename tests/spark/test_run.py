@@ -22,7 +22,7 @@ from evenflow.model.query import Sink
 from evenflow.spark.compile.types import struct
 from evenflow.spark.run import Run, run_flow
 from evenflow.spark.session import own_session
-from evenflow.spark.status import read_status
+from evenflow.spark.state.status import read_status
 from evenflow.spark.unit.unit_run import UnitRun
 from tests.spark.flows import (
     MEMORY,

@@ -14,9 +14,9 @@ from evenflow.errors import StateError
 from evenflow.model.query import Query
 from evenflow.schedule.cut import begin
 from evenflow.spark.compile.stack import NOT_YET
-from evenflow.spark.manifest import Manifest, read_manifest, write_manifest
-from evenflow.spark.sealed import write_json
-from evenflow.spark.state_dir import StateDirectory
+from evenflow.spark.state.directory import StateDirectory
+from evenflow.spark.state.manifest import Manifest, read_manifest, write_manifest
+from evenflow.spark.state.sealed import write_json
 from evenflow.spark.unit.late_bound import LateBound, next_batch, watermark_of
 from tests.schedule.sample import graph_of, window
 
@@ -52,7 +52,7 @@ def test_a_directory_has_one_owner(tmp_path: Path) -> None:
 
 def test_a_directory_of_another_process_is_refused(tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib; from evenflow.spark.state_dir import StateDirectory;"
+        "import sys, pathlib; from evenflow.spark.state.directory import StateDirectory;"
         "d = StateDirectory(pathlib.Path(sys.argv[1])); d.acquire(); print('held', flush=True);"
         "sys.stdin.read()"
     )

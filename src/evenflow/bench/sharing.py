@@ -217,7 +217,7 @@ def _start_plain(session: SparkSession, spec: FlowSpec, folder: Path, index: int
     from evenflow.spark.compile.plain import PlainBuilder
     from evenflow.spark.session import own_session
     from evenflow.spark.source.sources import Sources
-    from evenflow.spark.state_dir import StateDirectory
+    from evenflow.spark.state.directory import StateDirectory
 
     own = own_session(session)
     sources = Sources(own, spec, StateDirectory(folder / "sources"))

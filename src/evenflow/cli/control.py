@@ -123,7 +123,7 @@ def stop(
     Raises:
         RunError: It goes on for too long.
     """
-    from evenflow.spark.state_dir import StateDirectory
+    from evenflow.spark.state.directory import StateDirectory
 
     found, directory = _found(flow, state)
     _ask(flow, state, {"ask": "stop"})

@@ -16,6 +16,7 @@ from evenflow.cli.demo import demo
 from evenflow.cli.doctor import doctor
 from evenflow.cli.explain import explain
 from evenflow.cli.run import run
+from evenflow.cli.setup import setup
 from evenflow.cli.status import status
 
 # Without markup typer does not import rich, which would double the time of --help.
@@ -31,7 +32,7 @@ app = typer.Typer(
 )
 _ON_FILES = (check, explain, run, status)
 _ON_RUNNING_FLOWS = (subscribe, unsubscribe, pause, resume, stop)
-_OTHERS = (compare, demo, doctor, bench, schema)
+_OTHERS = (compare, demo, setup, doctor, bench, schema)
 for command in (*_ON_FILES, *_ON_RUNNING_FLOWS, *_OTHERS):
     app.command()(command)
 

@@ -49,7 +49,7 @@ def status(
 ) -> None:
     """Show the queries of a flow: their state and what became of their tuples."""
     from evenflow.cli.flow_file import read_flow
-    from evenflow.spark.status import find_status
+    from evenflow.spark.state.status import find_status
 
     found = read_flow(flow)
     where = state or found.state

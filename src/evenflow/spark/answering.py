@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import ConfigError
-from evenflow.spark.manifest import options_from_json
+from evenflow.spark.state.manifest import options_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,7 @@ from evenflow.spark.record import record, recorded, recorded_rows
 from evenflow.spark.run import Run
 from evenflow.spark.session import make_session, own_session
 from evenflow.spark.source.sources import Sources
-from evenflow.spark.state_dir import StateDirectory
+from evenflow.spark.state.directory import StateDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

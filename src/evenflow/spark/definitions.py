@@ -8,7 +8,7 @@ from evenflow.errors import ConfigError
 from evenflow.graph.graph import Graph
 from evenflow.model.operator import Source
 from evenflow.schedule.life import Origin, QueryState
-from evenflow.spark.manifest import definition_to_json, options_from_json
+from evenflow.spark.state.manifest import definition_to_json, options_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,7 +17,7 @@ from evenflow.model.flow import FlowSpec, Reader
 from evenflow.spark.sink.demux import answer_schema
 from evenflow.spark.source.generator_options import GENERATORS
 from evenflow.spark.source.sources import Sources
-from evenflow.spark.state_dir import StateDirectory
+from evenflow.spark.state.directory import StateDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -26,12 +26,13 @@ from evenflow.spark.answering import answer
 from evenflow.spark.control_socket import ControlSocket
 from evenflow.spark.definitions import Definitions
 from evenflow.spark.live_status import make_status
-from evenflow.spark.manifest import Manifest, read_manifest
-from evenflow.spark.sealed import write_json
 from evenflow.spark.session import make_session, own_session
+from evenflow.spark.sink.cursor import MOST_ANSWERS, Cursor
 from evenflow.spark.sink.sinks import AnswerSink, MemorySink, open_sinks
 from evenflow.spark.source.sources import Sources
-from evenflow.spark.state_dir import StateDirectory, new_state_id
+from evenflow.spark.state.directory import StateDirectory, new_state_id
+from evenflow.spark.state.manifest import Manifest, read_manifest
+from evenflow.spark.state.sealed import write_json
 from evenflow.spark.supervisor import Supervisor
 from evenflow.spark.unit.unit_run import Surroundings
 from evenflow.spark.units import Units
@@ -108,7 +109,7 @@ class Run:
                 manifest, self._definitions, self._directory, around, self._open_sinks
             )
             self._units.build(requests)
-            self._supervisor = Supervisor(self._units)
+            self._supervisor = Supervisor(self._units, self._sources.is_dry)
         except BaseException:
             self._close()
             raise
@@ -119,8 +120,13 @@ class Run:
 
     def _open_sinks(self, queries: Iterable[Query]) -> None:
         for query in queries:
-            if query.name not in self._sinks:
-                self._sinks[query.name] = open_sinks(query, self._state_id)
+            self._close_cursors(self._sinks.get(query.name, ()))
+            self._sinks[query.name] = open_sinks(query, self._state_id)
+
+    def _close_cursors(self, sinks: Iterable[AnswerSink]) -> None:
+        for each in sinks:
+            if isinstance(each, Cursor):
+                each.close()
 
     # Life.
 
@@ -147,6 +153,8 @@ class Run:
         until: threading.Event | None = None,
     ) -> None:
         """Wait until all units have ended, for a time, or until something happens.
+
+        A flow whose sources are all finite ends when they are read.
 
         Raises:
             RunError: A unit failed for good.
@@ -193,6 +201,8 @@ class Run:
         try:
             self.pause_units()
             self._supervisor.settle()
+            if self._supervisor.done:
+                self.drain()
             status = self.status(exact=True, running=False)
             write_json(self._directory.status, status)
             for unit, each in self._units.runs.items():
@@ -206,6 +216,8 @@ class Run:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+        for sinks in self._sinks.values():
+            self._close_cursors(sinks)
         self._directory.release()
         if self._made_session is not None:
             self._made_session.stop()
@@ -309,6 +321,23 @@ class Run:
             if isinstance(sink, MemorySink):
                 return sink.table()
         raise ConfigError(f"query {query} has no memory sink")
+
+    def cursor(self, query: str, size: int = MOST_ANSWERS) -> Cursor:
+        """Return a cursor over the answers of a query, from the next batch on.
+
+        Args:
+            query: Its name.
+            size: How many answers wait for a reader that is slower than the flow.
+
+        Raises:
+            ConfigError: There is no such query.
+        """
+        if query not in self.life.queries:
+            raise ConfigError(f"query {query[:64]} is not known")
+        made = Cursor(size)
+        with self._supervisor.still:
+            self._sinks[query] = (*self._sinks[query], made)
+        return made
 
     def status(self, *, exact: bool = False, running: bool = True) -> dict[str, Any]:
         """Return the object of `evenflow status --json`."""

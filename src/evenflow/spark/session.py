@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenflow.errors import EnvironmentFaultError
+from evenflow.spark.connector import kafka_jars
 from evenflow.spark.java import use_java
 
 if TYPE_CHECKING:
@@ -76,6 +77,9 @@ def make_session(
     if compile_large_methods:
         made["spark.driver.extraJavaOptions"] = _JVM_FLAGS
         made["spark.executor.extraJavaOptions"] = _JVM_FLAGS
+    jars = kafka_jars()
+    if jars:
+        made["spark.jars"] = ",".join(map(str, jars))
     made.update(settings or {})
     builder = SparkSession.builder.appName(name).master(master or f"local[{cores}]")
     for key, value in made.items():

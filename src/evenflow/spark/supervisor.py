@@ -16,7 +16,7 @@ from evenflow.schedule.life import Quarantine, QueryState, Resume
 from evenflow.spark.unit.batch import WRITERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from evenflow.schedule.life import Outcome, Request
     from evenflow.spark.unit.unit_run import UnitRun
@@ -54,8 +54,17 @@ class Retry:
 class Supervisor:
     """Looks after the units of a run."""
 
-    def __init__(self, units: Units) -> None:
+    def __init__(self, units: Units, is_dry: Callable[[str, str], bool]) -> None:
+        """Prepare.
+
+        Args:
+            units: What to look after.
+            is_dry: Whether a source will give nothing more to one who has read so far.
+        """
         self._units = units
+        self._is_dry = is_dry
+        self.done = False
+        """All sources were finite, and are read to their ends."""
         self.still = threading.RLock()
         """Held while units are changed."""
         self.retries: dict[str, Retry] = {}
@@ -176,6 +185,9 @@ class Supervisor:
             self._make_changes()
             for unit, run in list(self._units.runs.items()):
                 self._look_at(unit, run)
+            if self._retry and not self.done and self._units.is_dry(self._is_dry):
+                self.done = True
+                self._units.finish()
 
     def _make_changes(self) -> None:
         with self._asked:
@@ -186,7 +198,7 @@ class Supervisor:
         requests = [*failing, *(request for ticket in tickets for request in ticket.requests)]
         self._release(requests)
         try:
-            outcome = self._units.change(requests)
+            outcome = self._change(requests)
         except EvenflowError as exc:
             if len(tickets) == 1 and not failing:
                 tickets[0].error = exc
@@ -197,12 +209,22 @@ class Supervisor:
             return
         _answer(tickets, outcome)
 
+    def _change(self, requests: Sequence[Request]) -> Outcome:
+        """Have the units changed; those that were built anew have not failed yet."""
+        before = dict(self._units.runs)
+        outcome = self._units.change(requests)
+        for unit in (*self.held, *self.retries):
+            if self._units.runs.get(unit) is not before.get(unit):
+                self.held.pop(unit, None)
+                self.retries.pop(unit, None)
+        return outcome
+
     def _one_by_one(self, tickets: list[_Ticket], failing: list[Request]) -> None:
         if failing:
-            self._units.change(failing)
+            self._change(failing)
         for ticket in tickets:
             try:
-                outcome = self._units.change(ticket.requests)
+                outcome = self._change(ticket.requests)
             except EvenflowError as exc:
                 ticket.error = exc
                 ticket.done.set()

@@ -13,14 +13,20 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evenflow.model.operator import Source, upstream
 from evenflow.model.unit import Kind
 from evenflow.schedule.cut import build_units
 from evenflow.schedule.life import Facts, QueryState, Subscribe, change
 from evenflow.spark.compile.stack import NOT_YET
 from evenflow.spark.compile.types import struct
-from evenflow.spark.manifest import Manifest, write_manifest
 from evenflow.spark.source.feed import spark_path
-from evenflow.spark.unit.late_bound import committed_batch, next_watermark, watermark_of
+from evenflow.spark.state.manifest import Manifest, write_manifest
+from evenflow.spark.unit.late_bound import (
+    committed_batch,
+    committed_offsets,
+    next_watermark,
+    watermark_of,
+)
 from evenflow.spark.unit.seed import keep_seed, sow, sow_stateless
 from evenflow.spark.unit.unit_run import Charge, UnitRun, saved_counts
 
@@ -29,13 +35,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from evenflow.model.operator import Source
     from evenflow.model.query import Query
     from evenflow.model.unit import Family, Unit
     from evenflow.schedule.layout import UnitLayout
     from evenflow.schedule.life import Life, Outcome, Request
     from evenflow.spark.definitions import Definitions
-    from evenflow.spark.state_dir import StateDirectory
+    from evenflow.spark.state.directory import StateDirectory
     from evenflow.spark.unit.unit_run import Surroundings
 
 
@@ -48,7 +53,7 @@ class Units:
         definitions: Definitions,
         directory: StateDirectory,
         around: Surroundings,
-        open_sinks: Callable[[Iterable[Query]], None],
+        open_sinks: Callable[[Iterable[Query]], object],
     ) -> None:
         """Prepare; nothing is built or changed yet."""
         self._manifest = manifest
@@ -70,7 +75,7 @@ class Units:
     def build(self, requests: Sequence[Request]) -> Outcome:
         """Make a first change and build all units. Nothing runs."""
         outcome = self._decide(requests, self.facts())
-        self._commit(outcome.life, requests)
+        self._commit(outcome.life, _new_queries(requests, outcome))
         for unit, layout in self._units(outcome.life):
             self.runs[unit.id] = self._made(unit, layout, outcome.life)
         for each in self.runs.values():
@@ -89,6 +94,22 @@ class Units:
         for each in list(self.runs.values()):
             each.stop()
 
+    def finish(self) -> None:
+        """Have all units read what is left, and end."""
+        self.stop()
+        self.start(available_now=True)
+
+    def is_dry(self, is_dry: Callable[[str, str], bool]) -> bool:
+        """Whether all units have read all there will ever be.
+
+        Args:
+            is_dry: Tells it of a source, by its name, and how far a unit has read it.
+        """
+        return bool(self.runs) and all(
+            offsets is not None and all(is_dry(name, offset) for name, offset in offsets.items())
+            for offsets in map(_read_by, self.runs.values())
+        )
+
     # Changing.
 
     def change(self, requests: Sequence[Request]) -> Outcome:
@@ -97,19 +118,20 @@ class Units:
         Raises:
             EvenflowError: A new query cannot be built on Spark. Nothing was changed.
         """
-        draft = self._decide(requests, self.facts()).life
-        self._open_sinks(r.query for r in requests if isinstance(r, Subscribe))
+        planned = self._decide(requests, self.facts())
+        draft, new = planned.life, _new_queries(requests, planned)
+        self._open_sinks(new.values())
         before = {layout.id: layout for layout in self.life.units}
         prepared = {
-            unit.id: self._made(_beginning(unit, before[unit.id]), layout, draft, requests)
-            for unit, layout in self._units(draft, requests)
+            unit.id: self._made(_beginning(unit, before[unit.id]), layout, draft, new)
+            for unit, layout in self._units(draft, new)
             if unit.id in before and layout != before[unit.id]
         }
         stopping = [id_ for id_ in self.runs if id_ in prepared or _is_idle(draft, id_)]
         for id_ in stopping:
             self.runs[id_].stop()
         outcome = self._decide(requests, self.facts())
-        self._commit(outcome.life, requests)
+        self._commit(outcome.life, new)
         for id_ in stopping:
             del self.runs[id_]
         for unit, layout in self._units(outcome.life):
@@ -125,14 +147,13 @@ class Units:
     def _decide(self, requests: Sequence[Request], facts: Facts) -> Outcome:
         return change(self.life, requests, self._definitions.queries, facts)
 
-    def _commit(self, life: Life, requests: Sequence[Request]) -> None:
+    def _commit(self, life: Life, new: Mapping[str, Query]) -> None:
         """Write what holds from now on."""
         known = {layout.id for layout in self.life.units}
         for layout in life.units:
             if layout.id not in known:
                 self._keep_seeds(layout)
-        made = {r.name: r.query for r in requests if isinstance(r, Subscribe)}
-        self._definitions.follow(life, made)
+        self._definitions.follow(life, new)
         self._manifest = replace(
             self._manifest, life=life, definitions=self._definitions.to_keep(life)
         )
@@ -187,17 +208,19 @@ class Units:
 
     # Building.
 
-    def _units(self, life: Life, requests: Sequence[Request] = ()) -> list[tuple[Unit, UnitLayout]]:
-        known = self._known(requests)
+    def _units(
+        self, life: Life, new: Mapping[str, Query] | None = None
+    ) -> list[tuple[Unit, UnitLayout]]:
+        known = {**self._definitions.queries, **(new or {})}
         layouts = {layout.id: layout for layout in life.units}
         return [(unit, layouts[unit.id]) for unit in build_units(life, known)]
 
-    def _known(self, requests: Sequence[Request]) -> dict[str, Query]:
-        made = {r.name: r.query for r in requests if isinstance(r, Subscribe)}
-        return {**self._definitions.queries, **made}
-
     def _made(
-        self, unit: Unit, layout: UnitLayout, life: Life, requests: Sequence[Request] = ()
+        self,
+        unit: Unit,
+        layout: UnitLayout,
+        life: Life,
+        new: Mapping[str, Query] | None = None,
     ) -> UnitRun:
         names = {n: name for name, q in life.queries.items() for n in q.numbers}
         carried = {number: names[number] for number in layout.numbers}
@@ -206,7 +229,7 @@ class Units:
         watermark = next_watermark(directory.checkpoint) * 1000
         families = tuple(_without_old_since(f, watermark) for f in unit.families)
         charge = Charge(replace(unit, families=families), layout, carried, frozenset(running))
-        around = replace(self._around, queries=self._known(requests))
+        around = replace(self._around, queries={**self._definitions.queries, **(new or {})})
         return UnitRun(charge, directory, around)
 
     # Knowing.
@@ -244,6 +267,22 @@ class Units:
             return None
         delay: int = max(sources[origin].watermark_us for origin in layout.origins)
         return (watermark_ms + delay // 1000) * 1000 + 999
+
+
+def _new_queries(requests: Sequence[Request], outcome: Outcome) -> dict[str, Query]:
+    """Return the queries that were subscribed, by name."""
+    refused = {id(refusal.request) for refusal in outcome.refusals}
+    taken = (r for r in requests if isinstance(r, Subscribe) and id(r) not in refused)
+    return {request.name: request.query for request in taken}
+
+
+def _read_by(run: UnitRun) -> dict[str, str] | None:
+    """Return how far a unit has read each source, by name; None if it cannot be told."""
+    sources = [each.name for each in upstream(run.unit.trunk) if isinstance(each, Source)]
+    lines = committed_offsets(run.directory.checkpoint)
+    # A source of a unit with windows is followed by its pulse.
+    own = lines if run.unit.kind is Kind.STATELESS else lines[::2]
+    return dict(zip(sources, own, strict=True)) if len(own) == len(sources) else None
 
 
 def _watermark_ms(read_us: int | None, delay_us: int) -> int:

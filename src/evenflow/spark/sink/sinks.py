@@ -45,7 +45,7 @@ class AnswerSink(Protocol):
         ...
 
 
-class _DriverSink:
+class DriverSink:
     """A sink that only the driver's process can serve."""
 
     by_executors: ClassVar[bool] = False
@@ -94,7 +94,7 @@ class FileSink:
             raise SinkError(f"cannot write to {self._path}: {exc.strerror or exc}") from exc
 
 
-class ConsoleSink(_DriverSink):
+class ConsoleSink(DriverSink):
     """Prints answers to standard output."""
 
     _lock = threading.Lock()
@@ -121,7 +121,7 @@ def _shown(value: object) -> str:
     return str(value)
 
 
-class MemorySink(_DriverSink):
+class MemorySink(DriverSink):
     """Keeps answers in this process, for tests and notebooks."""
 
     def __init__(self, query: Query) -> None:
@@ -141,7 +141,7 @@ class MemorySink(_DriverSink):
         return pa.concat_tables([self._schema.empty_table(), *parts])
 
 
-class CallbackSink(_DriverSink):
+class CallbackSink(DriverSink):
     """Hands answers to a function of the user's: `function(batch, answers)`."""
 
     def __init__(self, sink: Sink) -> None:

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 
 from evenflow.errors import RunError
 from evenflow.spark.compile.trunk import quoted
-from evenflow.spark.sealed import write_json
 from evenflow.spark.source.feed import INTERVAL_SECONDS, Feed, FeedFolder, spark_path
+from evenflow.spark.state.sealed import write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

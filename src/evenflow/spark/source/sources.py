@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 from evenflow.errors import ConfigError
 from evenflow.spark.compile.trunk import positional
 from evenflow.spark.compile.types import struct
-from evenflow.spark.sealed import write_json
 from evenflow.spark.source import generator_source
 from evenflow.spark.source.feed import Feed, FeedFolder, RowsFeed, spark_path
 from evenflow.spark.source.generator_options import (
@@ -32,6 +31,7 @@ from evenflow.spark.source.generator_options import (
 )
 from evenflow.spark.source.replay import ReplayFeed
 from evenflow.spark.source.row_table import RowTables
+from evenflow.spark.state.sealed import write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from evenflow.model.flow import FlowSpec, Reader
     from evenflow.model.operator import Source, Table
-    from evenflow.spark.state_dir import StateDirectory
+    from evenflow.spark.state.directory import StateDirectory
 
 _FILE_FORMATS = ("json", "csv", "parquet", "orc", "text", "avro", "xml")
 """Formats that are told their columns and need a path. Others know their columns themselves."""
@@ -115,6 +115,18 @@ class Sources:
         self._started = None
         for feed in self._feeds.values():
             feed.stop()
+
+    def is_dry(self, source: str, offset: str) -> bool:
+        """Whether a source is finite, and a unit that has read up to an offset has read it all."""
+        read = {} if offset == "-" else json.loads(offset)
+        feed = self._feeds.get(source)
+        if feed is not None:
+            files = sum(1 for _ in feed.folder.files.glob("*.parquet"))
+            return feed.folder.done and read.get("logOffset", -1) == files - 1
+        if source in self._settings:
+            rows = json.loads(self._settings[source])["rows"]
+            return rows is not None and read.get("rows", 0) >= rows
+        return False
 
     def raise_failure(self) -> None:
         """Raise what ended the feeding of a source, if something did.
@@ -282,9 +294,12 @@ def _faults(owner: str, format_: str, path: str | None = None) -> Iterator[None]
         if condition == "PATH_NOT_FOUND":
             raise ConfigError(f"{owner}: {path} does not exist") from exc
         if "DATA_SOURCE_NOT_FOUND" in text or "Failed to find data source" in text:
+            known = format_.lower() == "kafka"
             raise ConfigError(
                 f"{owner}: Spark does not know the format {format_[:80]}",
-                "check its name, or give Spark the connector's jar in spark.jars",
+                "fetch its connector with evenflow setup kafka"
+                if known
+                else "check its name, or give Spark the connector's jar in spark.jars",
             ) from exc
         raise ConfigError(
             f"{owner}: format {format_} cannot be opened: {_reason(exc)}",

@@ -10,6 +10,7 @@ _SOURCE = (
     "FileNotFoundException",
     "PATH_NOT_FOUND",
     "FAILED_READ_FILE",
+    "CANNOT_READ_FILE_FOOTER",
     "No such file or directory",
     "org.apache.kafka.",
     "KAFKA_DATA_LOSS",

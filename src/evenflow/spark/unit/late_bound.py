@@ -73,6 +73,14 @@ def next_watermark(checkpoint: Path) -> int:
     return 0
 
 
+def committed_offsets(checkpoint: Path) -> list[str]:
+    """Return how far each source was read up to the last committed batch, as Spark writes it."""
+    batch = committed_batch(checkpoint)
+    if batch is None:
+        return []
+    return (checkpoint / "offsets" / str(batch)).read_text().splitlines()[2:]
+
+
 class LateBound:
     """Writes the bounds for the next batch, and gives the columns that read them."""
 

@@ -19,7 +19,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from evenflow.errors import StateError
-from evenflow.spark.sealed import write_json
+from evenflow.spark.state.sealed import write_json
 
 if TYPE_CHECKING:
     from pathlib import Path

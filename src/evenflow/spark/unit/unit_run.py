@@ -18,8 +18,8 @@ from evenflow.model.unit import Kind
 from evenflow.spark.compile.answers import AnswerCompiler
 from evenflow.spark.compile.stack import NOT_YET, StackBuilder
 from evenflow.spark.compile.trunk import TrunkBuilder
-from evenflow.spark.sealed import read_sealed, write_sealed
 from evenflow.spark.source.feed import spark_path
+from evenflow.spark.state.sealed import read_sealed, write_sealed
 from evenflow.spark.unit.batch import Delivery, QueryProgress, StackBatches
 from evenflow.spark.unit.failure import Failure, failure_of
 from evenflow.spark.unit.giving_way import give_way
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from evenflow.model.unit import Unit
     from evenflow.schedule.layout import UnitLayout
     from evenflow.spark.sink.sinks import AnswerSink
-    from evenflow.spark.state_dir import UnitDirectory
+    from evenflow.spark.state.directory import UnitDirectory
 
 _COMMIT_SECONDS = 10.0
 """How long to wait for Spark to commit a batch whose work is done."""

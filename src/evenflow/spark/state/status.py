@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import StateError
 from evenflow.spark.control_socket import NAME, ask
-from evenflow.spark.manifest import read_manifest
-from evenflow.spark.state_dir import StateDirectory
+from evenflow.spark.state.directory import StateDirectory
+from evenflow.spark.state.manifest import read_manifest
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from evenflow.model.query import OnError, Sink
 from evenflow.schedule.layout import layout_from_json, layout_to_json
 from evenflow.schedule.life import Life, Origin, QueryLife, QueryState
 from evenflow.schedule.place import Numbers
-from evenflow.spark.sealed import read_sealed, write_sealed
+from evenflow.spark.state.sealed import read_sealed, write_sealed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,0 +1,231 @@
+"""Changing a flow while it runs, by hand; `test_lives` does it at random."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from evenflow.errors import ConfigError, QueryError, RunError
+from evenflow.flow import Flow
+from evenflow.model.query import Sink
+from evenflow.spark import supervisor
+from evenflow.spark.unit.late_bound import committed_batch, next_watermark, watermark_of
+from tests.spark.flows import MEMORY, at, counts, flow_over, lay, row, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from evenflow.spark.run import Run
+
+COUNT = "SELECT window.start AS w, count(*) AS c FROM s GROUP BY window(ts, '10 seconds')"
+EXTREMES = "SELECT window.start AS w, max(n) AS m FROM s GROUP BY window(ts, '10 seconds')"
+PLAIN = "SELECT id FROM s"
+
+
+def tens(folder: Path, *numbers: int) -> None:
+    """Add a file per ten seconds, with a tuple in the first and in the last of them."""
+    for number in numbers:
+        lay(folder / "s", row(2 * number, 10 * number), row(2 * number + 1, 10 * number + 9))
+
+
+def read_all(run: Run, folder: Path) -> None:
+    """Wait until all units have read all files, and closed what windows they can."""
+    last = len(list((folder / "s").glob("*.parquet"))) - 1
+    until(lambda: all(is_quiet(each.directory.checkpoint, last) for each in run.runs))
+
+
+def is_quiet(checkpoint: Path, last: int) -> bool:
+    batch = committed_batch(checkpoint)
+    if batch is None:
+        return False
+    line = (checkpoint / "offsets" / str(batch)).read_text().splitlines()[2]
+    if line == "-" or json.loads(line)["logOffset"] < last:
+        return False
+    return watermark_of(checkpoint, batch) == next_watermark(checkpoint)
+
+
+def windows(answers: pa.Table, value: str = "c") -> dict[int, Any]:
+    """Return what was answered, by the second at which the window starts."""
+    start = at(0)
+    assert start is not None
+    return {round((r["w"] - start).total_seconds()): r[value] for r in answers.to_pylist()}
+
+
+def test_queries_come_go_pause_and_resume(spark: SparkSession, tmp_path: Path) -> None:
+    flow = flow_over(tmp_path, watermark="1 second")
+    flow.sql("a", COUNT, MEMORY, every=0.05)
+    tens(tmp_path, 0, 1)
+    with flow.start(spark) as run:
+        read_all(run, tmp_path)
+        # One that fits, one that needs other slots, one without windows: all in one change.
+        run.subscribe("b", COUNT + " HAVING count(*) > 0", MEMORY, every=0.05)
+        run.subscribe("m", EXTREMES, MEMORY, every=0.05)
+        run.subscribe("p", PLAIN, MEMORY, every=0.05)
+        assert len(run.runs) == 3
+        tens(tmp_path, 2, 3)
+        read_all(run, tmp_path)
+        run.pause("a")
+        tens(tmp_path, 4, 5)
+        read_all(run, tmp_path)
+        run.resume("a")
+        run.unsubscribe("b", keep=True)
+        tens(tmp_path, 6, 7)
+        read_all(run, tmp_path)
+        run.subscribe("heir", COUNT + " HAVING count(*) > 0", MEMORY, every=0.05)
+        tens(tmp_path, 8, 9)
+        read_all(run, tmp_path)
+        run.pause_units()
+        run.drain()
+        answers = {name: run.answers(name) for name in ("a", "heir", "m", "p")}
+        status = run.stop()
+    assert windows(answers["a"]) == {0: 2, 10: 2, 20: 2, 60: 2, 70: 2, 80: 2, 90: 2}
+    assert windows(answers["m"], "m") == dict.fromkeys((20, 30, 40, 50, 60, 70, 80, 90), 1)
+    assert windows(answers["heir"]) == {70: 2, 80: 2, 90: 2}
+    assert sorted(answers["p"].column("id").to_pylist()) == list(range(4, 20))
+    assert counts(status, "a") == {"in": 20, "contributed": 14, "cut": 2, "paused": 4}
+    assert counts(status, "heir") == {"in": 16, "contributed": 16}
+    assert counts(status, "m") == {"in": 16, "contributed": 16}
+    assert counts(status, "p") == {"in": 16, "contributed": 16}
+
+
+def test_changes_from_many_threads_lose_none_and_make_no_noise(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    flow = flow_over(tmp_path)
+    flow.sql("a", COUNT, MEMORY, every=0.05)
+    tens(tmp_path, *range(30))
+    errors: list[Exception] = []
+    with flow.start(spark) as run:
+
+        def live(name: str) -> None:
+            try:
+                run.subscribe(name, COUNT, MEMORY, every=0.05)
+                run.pause(name)
+                run.resume(name)
+                run.unsubscribe(name)
+            except Exception as exc:  # noqa: BLE001  # told below
+                errors.append(exc)
+
+        threads = [threading.Thread(target=live, args=(f"q{i}",)) for i in range(6)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join(120)
+        assert not any(each.is_alive() for each in threads)
+        assert not errors
+        assert set(run.life.queries) == {"a"}
+        # Six threads of four requests each; what came together was made together.
+        assert run.life.units[0].era.number < 24
+        read_all(run, tmp_path)
+        status = run.stop()
+    assert counts(status, "a")["in"] == 60
+    noise = capfd.readouterr()
+    assert "Traceback" not in noise.err + noise.out
+    assert "ERROR" not in noise.err
+
+
+def test_what_cannot_be_done_is_refused_and_changes_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flow = flow_over(tmp_path)
+    flow.sql("a", COUNT, MEMORY, every=0.05)
+    tens(tmp_path, 0)
+    with flow.start(spark) as run:
+        before = run.life
+        with pytest.raises(ConfigError):
+            run.subscribe("a", PLAIN, MEMORY)
+        with pytest.raises(QueryError):
+            run.subscribe("b", "SELECT nothing FROM s", MEMORY)
+        with pytest.raises(ConfigError):
+            run.pause("nobody")
+        with pytest.raises(ConfigError):
+            run.cursor("nobody")
+        assert run.life == before
+    with pytest.raises(RunError):
+        run.pause("a")
+
+
+def test_a_flow_is_not_changed_from_inside_its_batches(spark: SparkSession, tmp_path: Path) -> None:
+    flow = flow_over(tmp_path)
+    told: list[str] = []
+
+    def change(_: int, __: pa.Table) -> None:
+        try:
+            run.pause("p")
+        except RunError as exc:
+            told.append(exc.message)
+
+    flow.sql("p", PLAIN, Sink("callback", function=change), every=0.05)
+    with flow.start(spark) as run:
+        tens(tmp_path, 0)
+        until(lambda: bool(told))
+    assert "inside" in told[0]
+
+
+def test_what_was_subscribed_at_run_time_survives(spark: SparkSession, tmp_path: Path) -> None:
+    flow = flow_over(tmp_path, watermark="1 second")
+    flow.sql("a", COUNT, MEMORY, every=0.05)
+    out = Sink("json", str(tmp_path / "out"))
+    tens(tmp_path, 0)
+    with flow.start(spark) as run:
+        read_all(run, tmp_path)
+        run.subscribe("later", COUNT, out, every=0.05)
+        run.pause("a")
+    tens(tmp_path, 1, 2)
+    with flow.start(spark) as run:
+        assert {n: q.state.value for n, q in run.life.queries.items()} == {
+            "a": "paused",
+            "later": "running",
+        }
+        read_all(run, tmp_path)
+        cursor = run.cursor("later")
+        tens(tmp_path, 3)
+        assert (cursor.read(timeout=60) or {})["c"] == 2
+    lines = [line for f in sorted((tmp_path / "out").iterdir()) for line in f.open()]
+    assert [json.loads(line)["c"] for line in lines] == [2, 2]
+
+
+def test_a_source_that_cannot_be_read_is_tried_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "_FIRST_PAUSE", 0.1)
+    flow = flow_over(tmp_path)
+    flow.sql("p", PLAIN, MEMORY, every=0.05)
+    tens(tmp_path, 0)
+    with flow.start(spark) as run:
+        read_all(run, tmp_path)
+        (tmp_path / "_broken").write_bytes(b"no parquet" * 10)
+        (tmp_path / "_broken").rename(tmp_path / "s" / "0001.parquet")
+        until(lambda: run.status()["sources"]["s"]["state"] == "failing")
+        assert run.status()["sources"]["s"]["reason"]
+        assert run.status()["queries"]["p"]["state"] == "running"
+        lay(tmp_path / "mended", row(2, 10), row(3, 19))
+        (tmp_path / "mended" / "0000.parquet").replace(tmp_path / "s" / "0001.parquet")
+        until(lambda: run.answers("p").num_rows == 4)
+        until(lambda: run.status()["sources"]["s"]["state"] == "running")
+        status = run.stop()
+    assert counts(status, "p") == {"in": 4, "contributed": 4}
+
+
+def test_a_flow_over_finite_sources_ends_by_itself(spark: SparkSession, tmp_path: Path) -> None:
+    flow = Flow("finite", tmp_path / "state")
+    rows = [(i, at(i)) for i in range(25)]
+    flow.source(
+        "s", data=rows, schema="id BIGINT, ts TIMESTAMP", event_time="ts", watermark="1 second"
+    )
+    flow.source("c", "constant", {"rate": 1000, "rows": 30})
+    flow.sql("w", COUNT, MEMORY, every=0.05)
+    flow.sql("p", "SELECT id FROM c", MEMORY, every=0.05)
+    with flow.start(spark) as run:
+        run.wait(seconds=60)
+        status = run.stop()
+        assert windows(run.answers("w")) == {0: 10, 10: 10, 20: 5}
+        assert run.answers("p").num_rows == 30
+    assert counts(status, "w") == {"in": 25, "contributed": 25}
+    assert counts(status, "p") == {"in": 30, "contributed": 30}
