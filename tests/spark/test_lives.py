@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-LIVES = int(os.environ.get("EVENFLOW_LIVES", "3"))
+LIVES = int(os.environ.get("EVENFLOW_LIVES", "2"))
 SEED = int(os.environ.get("EVENFLOW_SEED", "20261116"))
 
 

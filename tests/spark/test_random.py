@@ -36,12 +36,20 @@ FILES = 4
 ROWS = 250
 
 
+def interpret(session: SparkSession) -> None:
+    """Have Spark interpret its plans instead of generating and compiling code."""
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+
+
 class RandomSet:
     """One set: data on disk, queries in a graph, both ways to run them."""
 
     def __init__(self, session: SparkSession, seed: int, folder: Path) -> None:
         self.session = session
         self.folder = folder
+        self.interpreted = seed % 2 == 1
+        """Whether the stack runs without generated code too, which takes half the time."""
         rng = random.Random(seed)
         rs.write_data(rng, folder / "data", FILES, ROWS)
         rs.write_table(folder / "cities")
@@ -71,6 +79,8 @@ class RandomSet:
         if alone is not None:
             spec = replace(spec, queries=(self.graph.queries[alone],))
         run = Run(spec, self.session, self.folder / state)
+        if self.interpreted:
+            interpret(run.session)
         run.start(available_now=True)
         run.wait()
         answers = {q.name: canonical_rows(run.answers(q.name).to_pylist()) for q in spec.queries}
@@ -92,8 +102,7 @@ class RandomSet:
     def _own(self) -> SparkSession:
         """Return a session for the plain side: small data, so compiling would cost the most."""
         own = own_session(self.session)
-        own.conf.set("spark.sql.codegen.wholeStage", "false")
-        own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        interpret(own)
         own.conf.set("spark.sql.shuffle.partitions", "1")
         return own
 

@@ -73,6 +73,8 @@ def make_session(
         "spark.sql.warehouse.dir": str(_scratch() / "warehouse"),
         "spark.sql.restrictedMode.enabled": "true",
         "spark.sql.streaming.stopTimeout": "60s",
+        # Noting where each column was made asks the JVM ten times per column: half of building.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
     if compile_large_methods:
         made["spark.driver.extraJavaOptions"] = _JVM_FLAGS

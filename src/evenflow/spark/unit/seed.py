@@ -2,7 +2,7 @@
 
 A query that fits into no unit gets a new one. It must not read its source from the beginning, but
 go on from where the flow has read it. Spark has no such option for all sources; it is written into
-the checkpoint of the new unit, which is not a contract of Spark's: tests/spark/test_seed.py fails
+the checkpoint of the new unit, which is not a contract of Spark's: tests/spark/test_life.py fails
 if it changes.
 
 An offset log has a line of version, a line of metadata and a line per source, in the order in
