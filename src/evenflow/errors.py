@@ -9,7 +9,8 @@ EvenflowError
 │   └── ChangedQueryError        a known name now has other SQL
 ├── RunError                     a running flow failed; exit code 1
 │   ├── EnvironmentFaultError    Java, a jar or a package is missing
-│   └── SinkError                answers could not be written
+│   ├── SinkError                answers could not be written
+│   └── GivingWayError           a batch ends before it has begun, because its unit stops
 └── InternalError                a promise of ours was broken: a bug here
 """
 
@@ -170,6 +171,12 @@ class SinkError(RunError):
     """Answers could not be written."""
 
     code = "sink.failed"
+
+
+class GivingWayError(RunError):
+    """A batch ends before it has begun, because its unit stops. It is done later."""
+
+    code = "run.giving-way"
 
 
 class InternalError(EvenflowError):

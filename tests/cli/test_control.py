@@ -9,6 +9,7 @@ from tests.cli.flows import GOOD, write
 
 from evenflow.errors import ConfigError, QueryError
 from evenflow.spark.control_socket import ControlSocket
+from evenflow.spark.state.directory import StateDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,12 +36,16 @@ def asked(tmp_path: Path) -> Iterator[list[dict[str, Any]]]:
             raise ConfigError("query nobody is not known")
         if request.get("name") == "wrong":
             raise QueryError("column.unknown", "column x is not known", text="SELECT x", position=7)
+        if request["ask"] == "stop":
+            directory.release()
         return STATUS if request["ask"] == "status" else {}
 
-    (tmp_path / "state").mkdir()
-    listening = ControlSocket(tmp_path / "state", answer)
+    directory = StateDirectory(tmp_path / "state")
+    directory.acquire()
+    listening = ControlSocket(directory.path, answer)
     yield found
     listening.close()
+    directory.release()
 
 
 def state(tmp_path: Path) -> tuple[str, str]:

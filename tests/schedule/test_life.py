@@ -9,12 +9,10 @@ from tests.schedule.sample import graph_of, window
 
 from evenflow.schedule.cut import begin, build_units
 from evenflow.schedule.layout import Fate, UnitLayout, layout_from_json, layout_to_json
-from evenflow.schedule.life import (
+from evenflow.schedule.life import Facts, Life, Outcome, change
+from evenflow.schedule.request import (
     TRANSITIONS,
-    Facts,
     Keep,
-    Life,
-    Outcome,
     Pause,
     Quarantine,
     QueryState,
@@ -22,7 +20,6 @@ from evenflow.schedule.life import (
     Resume,
     Subscribe,
     Unsubscribe,
-    change,
 )
 
 if TYPE_CHECKING:
@@ -114,7 +111,7 @@ def test_a_query_that_needs_other_slots_gets_a_unit_that_begins_behind_the_first
     after = apply(life, queries, facts(life, 25), Subscribe(query=queries["b"]))
     first, second = after.units
     assert first == only(life)
-    assert second.donors == {second.origins[0]: first.id}
+    assert second.donor == first.id
     assert second.families[0].since_us == 25 * SECOND
 
 
@@ -203,7 +200,7 @@ def test_nothing_is_read_before_a_flow_begins() -> None:
     life = begin((queries["a"],))
     after = apply(life, queries, Facts(), Subscribe(query=queries["b"]))
     assert all(f.since_us is None for unit in after.units for f in unit.families)
-    assert all(not unit.donors for unit in after.units)
+    assert all(unit.donor is None for unit in after.units)
 
 
 def test_units_that_a_change_does_not_concern_stay_as_they_are() -> None:

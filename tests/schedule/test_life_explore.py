@@ -18,11 +18,10 @@ from evenflow.schedule import life as life_module
 from evenflow.schedule import place as place_module
 from evenflow.schedule.family import lay_out_family
 from evenflow.schedule.layout import UnitLayout
-from evenflow.schedule.life import (
+from evenflow.schedule.life import Facts, Life, change
+from evenflow.schedule.request import (
     TRANSITIONS,
-    Facts,
     Keep,
-    Life,
     Pause,
     Quarantine,
     QueryState,
@@ -30,7 +29,6 @@ from evenflow.schedule.life import (
     Resume,
     Subscribe,
     Unsubscribe,
-    change,
 )
 
 if TYPE_CHECKING:
@@ -139,7 +137,7 @@ def answers(world: World, closing: Mapping[tuple[int, int, str], set[int]]) -> s
     answered: set[tuple[str, int]] = set()
     for unit in world.life.units:
         for lease in unit.leases:
-            name = _some(world.life.query_of(lease.number))
+            name = world.life.names[lease.number]
             for (family, start, slot), seconds in closing.items():
                 own = (family, slot) == (lease.family, _some(lease.count).name)
                 if not own or lease.ended_us is not None:
@@ -246,7 +244,6 @@ def test_no_life_gives_a_wrong_answer_or_none() -> None:
 
 
 def test_a_window_that_was_not_seen_whole_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place_module, "_since", lambda donors, facts: None)
     plain = lay_out_family
     monkeypatch.setattr(
         place_module, "lay_out_family", lambda n, shapes, since: plain(n, shapes, None)

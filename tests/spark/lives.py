@@ -21,7 +21,7 @@ from evenflow.model.flow import FlowSpec, Reader
 from evenflow.model.operator import Source, Table
 from evenflow.model.query import Sink
 from evenflow.model.schema import parse_schema
-from evenflow.schedule.life import (
+from evenflow.schedule.request import (
     Keep,
     Origin,
     Pause,
@@ -35,7 +35,7 @@ from evenflow.spark.compile.plain import PlainBuilder
 from evenflow.spark.compile.types import struct
 from evenflow.spark.run import Run
 from evenflow.spark.session import own_session
-from evenflow.spark.unit.late_bound import committed_batch
+from evenflow.spark.unit.checkpoint import committed_batch
 from tests.spark import random_set as rs
 from tests.spark.flows import until
 from tests.spark.reference import AT_ONCE, Row, canonical_rows, watermarks, windows_of

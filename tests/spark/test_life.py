@@ -12,7 +12,7 @@ from evenflow.errors import ConfigError, QueryError, RunError
 from evenflow.flow import Flow
 from evenflow.model.query import Sink
 from evenflow.spark import supervisor
-from evenflow.spark.unit.late_bound import committed_batch, next_watermark, watermark_of
+from evenflow.spark.unit.checkpoint import committed_batch, next_watermark, watermark_of
 from tests.spark.flows import MEMORY, at, counts, flow_over, lay, row, until
 
 if TYPE_CHECKING:

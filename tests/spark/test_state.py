@@ -17,7 +17,8 @@ from evenflow.spark.compile.stack import NOT_YET
 from evenflow.spark.state.directory import StateDirectory
 from evenflow.spark.state.manifest import Manifest, read_manifest, write_manifest
 from evenflow.spark.state.sealed import write_json
-from evenflow.spark.unit.late_bound import LateBound, next_batch, watermark_of
+from evenflow.spark.unit.checkpoint import next_batch, watermark_of
+from evenflow.spark.unit.late_bound import LateBound
 from tests.schedule.sample import graph_of, window
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from evenflow.model.unit import Unit
 from evenflow.schedule.family import build_family
-from evenflow.schedule.life import Facts, Life, Origin, QueryState, Subscribe, change
+from evenflow.schedule.life import Facts, Life, change
+from evenflow.schedule.request import Origin, QueryState, Subscribe
 from evenflow.schedule.shape import Part, Plain, Shape, parts_of
 
 if TYPE_CHECKING:

@@ -80,8 +80,8 @@ class UnitLayout:
     """Never used twice in a flow."""
     site: Site
     sources: tuple[str, ...]
-    origins: tuple[str, ...]
-    """Hashes of its sources, in the same order."""
+    source_hashes: tuple[str, ...]
+    """Of its sources, in the same order."""
     key_slots: tuple[KeySlot, ...] = ()
     slots: tuple[Slot, ...] = ()
     """Fixed for the life of the unit, because they are the schema of its state."""
@@ -93,9 +93,9 @@ class UnitLayout:
     """Of the parts that it carries and that have windows, by number."""
     eras: tuple[Era, ...] = ()
     """In their order, the present one last; those that no state counts any more are left out."""
-    donors: Mapping[str, str] = field(default_factory=dict)
-    """By hash of the source, the unit behind whose reading this one began; sources that are not
-    named were read from their beginning."""
+    donor: str | None = None
+    """The unit behind whose reading this one began; None if it read its sources from their
+    beginnings."""
 
     @property
     def era(self) -> Era:
@@ -123,7 +123,7 @@ def layout_to_json(layout: UnitLayout) -> dict[str, Any]:
         "kind": layout.site.kind.value,
         "fine": layout.site.fine,
         "sources": list(layout.sources),
-        "origins": list(layout.origins),
+        "source_hashes": list(layout.source_hashes),
         "key_slots": [_key_slot_to_json(k) for k in layout.key_slots],
         "slots": [_slot_to_json(s) for s in layout.slots],
         "narrow": layout.narrow,
@@ -157,7 +157,7 @@ def layout_to_json(layout: UnitLayout) -> dict[str, Any]:
             }
             for era in layout.eras
         ],
-        "donors": dict(layout.donors),
+        "donor": layout.donor,
     }
 
 
@@ -167,7 +167,7 @@ def layout_from_json(data: Mapping[str, Any]) -> UnitLayout:
         id=data["id"],
         site=Site(data["trunk"], Kind(data["kind"]), data["fine"]),
         sources=tuple(data["sources"]),
-        origins=tuple(data["origins"]),
+        source_hashes=tuple(data["source_hashes"]),
         key_slots=tuple(map(_key_slot, data["key_slots"])),
         slots=tuple(map(_slot, data["slots"])),
         narrow=data["narrow"],
@@ -201,7 +201,7 @@ def layout_from_json(data: Mapping[str, Any]) -> UnitLayout:
             )
             for era in data["eras"]
         ),
-        donors=dict(data["donors"]),
+        donor=data["donor"],
     )
 
 

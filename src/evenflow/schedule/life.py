@@ -27,12 +27,21 @@ has been read so far, gets the life that follows, keeps it in the manifest and r
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from evenflow.schedule.layout import Era, Fate, Lease, UnitLayout
 from evenflow.schedule.place import Numbers, place, sources_of
+from evenflow.schedule.request import (
+    TRANSITIONS,
+    Origin,
+    Pause,
+    Quarantine,
+    QueryState,
+    Request,
+    Resume,
+    Subscribe,
+)
 from evenflow.schedule.shape import Shape, count_parts, parts_of
 
 if TYPE_CHECKING:
@@ -41,101 +50,6 @@ if TYPE_CHECKING:
     from evenflow.model.operator import Window
     from evenflow.model.query import Query
 
-
-class QueryState(enum.Enum):
-    """What a query does."""
-
-    RUNNING = "running"
-    PAUSED = "paused"
-    QUARANTINED = "quarantined"
-    KEPT = "kept"
-    """Unsubscribed, but its operators go on, without sinks."""
-
-
-class Origin(enum.Enum):
-    """Where a query comes from."""
-
-    FILE = "file"
-    """The flow as it was started; it leaves when a later start does not have it."""
-    RUN = "run"
-    """Subscribed at run time; it stays until it is unsubscribed."""
-
-
-# Requests.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subscribe:
-    """Begin to answer a query."""
-
-    query: Query
-    origin: Origin = Origin.RUN
-
-    @property
-    def name(self) -> str:
-        """The query's name."""
-        return self.query.name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unsubscribe:
-    """Forget a query."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keep:
-    """Stop delivering a query's answers, but go on computing them for an equal one to come."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
-    """Discard a query's input until it resumes."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resume:
-    """Answer a paused or quarantined query again."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quarantine:
-    """Take a query out of service because it fails."""
-
-    name: str
-    reason: str
-
-
-Request = Subscribe | Unsubscribe | Keep | Pause | Resume | Quarantine
-
-TRANSITIONS: Final[Mapping[tuple[QueryState | None, type[Request]], QueryState | None]] = {
-    (None, Subscribe): QueryState.RUNNING,
-    (QueryState.RUNNING, Unsubscribe): None,
-    (QueryState.PAUSED, Unsubscribe): None,
-    (QueryState.QUARANTINED, Unsubscribe): None,
-    (QueryState.KEPT, Unsubscribe): None,
-    (QueryState.RUNNING, Keep): QueryState.KEPT,
-    (QueryState.KEPT, Keep): QueryState.KEPT,
-    (QueryState.KEPT, Subscribe): QueryState.RUNNING,
-    (QueryState.RUNNING, Pause): QueryState.PAUSED,
-    (QueryState.PAUSED, Pause): QueryState.PAUSED,
-    (QueryState.RUNNING, Resume): QueryState.RUNNING,
-    (QueryState.PAUSED, Resume): QueryState.RUNNING,
-    (QueryState.QUARANTINED, Resume): QueryState.RUNNING,
-    (QueryState.RUNNING, Quarantine): QueryState.QUARANTINED,
-    (QueryState.KEPT, Quarantine): QueryState.QUARANTINED,
-    # It fails no more than it runs: what failed was the batch before.
-    (QueryState.PAUSED, Quarantine): QueryState.PAUSED,
-    (QueryState.QUARANTINED, Quarantine): QueryState.QUARANTINED,
-}
-"""What a request makes of a query in a state; None is no query. Absent means refused."""
 
 _FATES: Final = {
     QueryState.RUNNING: Fate.TAKEN,
@@ -170,9 +84,10 @@ class Life:
     units: tuple[UnitLayout, ...] = ()
     numbers: Numbers = field(default_factory=Numbers)
 
-    def query_of(self, number: int) -> str | None:
-        """Return the query whose part has a number."""
-        return next((n for n, q in self.queries.items() if number in q.numbers), None)
+    @property
+    def names(self) -> dict[int, str]:
+        """The queries of all parts, by number."""
+        return {number: name for name, q in self.queries.items() for number in q.numbers}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,10 +239,10 @@ def _needed(units: Sequence[UnitLayout], facts: Facts) -> tuple[UnitLayout, ...]
     known: set[str] = set()
     for unit in sorted(units, key=lambda u: not u.numbers):
         begun = unit.id in facts.batch
-        if unit.numbers or (begun and not known.issuperset(unit.origins)):
+        if unit.numbers or (begun and not known.issuperset(unit.source_hashes)):
             needed.append(unit)
         if begun:
-            known.update(unit.origins)
+            known.update(unit.source_hashes)
     return tuple(u for u in units if u in needed)
 
 

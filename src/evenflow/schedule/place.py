@@ -13,7 +13,7 @@ from evenflow.schedule.layout import FamilyLayout, Lease, UnitLayout
 from evenflow.schedule.shape import Part, Plain, Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from evenflow.model.expression import Expression
     from evenflow.model.operator import Operator
@@ -103,7 +103,7 @@ class _Placing:
     def put(self, group: Sequence[Part], unit: str) -> None:
         """Put a group into a unit: parts with windows as a new family."""
         there = self.units[unit]
-        since = self._facts.read_us.get(unit, _since(there.donors, self._facts))
+        since = self._facts.read_us.get(unit, self._read_by(there.donor))
         families, leases = self._leases(group, since)
         self.units[unit] = replace(
             there, families=(*there.families, *families), leases=(*there.leases, *leases)
@@ -125,8 +125,9 @@ class _Placing:
         unit = f"u{self.numbers.unit}"
         self.numbers = replace(self.numbers, unit=self.numbers.unit + 1)
         sources = sources_of(parts[0].trunk)
-        donors = self._donors([source.hash for source in sources])
-        since = _since(donors, self._facts)
+        hashes = tuple(source.hash for source in sources)
+        donor = self._donor(hashes)
+        since = self._read_by(donor)
         families: list[FamilyLayout] = []
         leases: list[Lease] = []
         groups = _groups(parts)
@@ -138,26 +139,25 @@ class _Placing:
             id=unit,
             site=site,
             sources=tuple(source.name for source in sources),
-            origins=tuple(source.hash for source in sources),
+            source_hashes=hashes,
             key_slots=all_key_slots(families) if families else (),
             slots=all_slots(families, site.kind) if families else (),
-            narrow=not donors and is_narrow(groups),
+            narrow=donor is None and is_narrow(groups),
             families=tuple(families),
             leases=tuple(leases),
-            donors=donors,
+            donor=donor,
         )
 
-    def _donors(self, origins: Sequence[str]) -> dict[str, str]:
-        """Return by source the first unit that reads it, and nothing else."""
-        found: dict[str, str] = {}
-        for unit in self._before:
-            if (
-                tuple(origins) == unit.origins
-                and len(origins) == 1
-                and unit.id in self._facts.batch
-            ):
-                found.setdefault(origins[0], unit.id)
-        return found
+    def _donor(self, hashes: tuple[str, ...]) -> str | None:
+        """Return the first unit that has begun to read the same source, and no other."""
+        if len(hashes) != 1:
+            return None
+        reading = (u.id for u in self._before if u.source_hashes == hashes)
+        return next((id_ for id_ in reading if id_ in self._facts.batch), None)
+
+    def _read_by(self, unit: str | None) -> int | None:
+        """Return the newest event time that a unit has read."""
+        return None if unit is None else self._facts.read_us.get(unit)
 
 
 def _groups(parts: Sequence[Part]) -> list[list[Part]]:
@@ -166,10 +166,6 @@ def _groups(parts: Sequence[Part]) -> list[list[Part]]:
     families = group_shapes([part for part in parts if isinstance(part, Shape)])
     groups: list[list[Part]] = [list(shapes) for shapes in families]
     return [plain, *groups] if plain else groups
-
-
-def _since(donors: Mapping[str, str], facts: Facts) -> int | None:
-    return max((facts.read_us[d] for d in donors.values() if d in facts.read_us), default=None)
 
 
 def sources_of(trunk: Operator) -> tuple[Source, ...]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evenflow.errors import ConfigError
+from evenflow.errors import ConfigError, EvenflowError
 from evenflow.spark.state.manifest import options_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from evenflow.graph.graph import QueryOptions
     from evenflow.spark.run import Run
 
 
@@ -23,7 +24,7 @@ def answer(run: Run, request: Mapping[str, Any]) -> Any:
         case {"ask": "status"}:
             return run.status(exact=bool(request.get("exact")))
         case {"ask": "subscribe", "name": str(name), "query": {"sql": str(sql)} as query}:
-            run.subscribe(name, sql, **options_from_json(query))
+            run.subscribe(name, sql, **_options(query))
         case {"ask": "unsubscribe", "name": str(name)}:
             run.unsubscribe(name, keep=bool(request.get("keep")))
         case {"ask": "pause", "name": str(name)}:
@@ -35,3 +36,12 @@ def answer(run: Run, request: Mapping[str, Any]) -> Any:
         case _:
             raise ConfigError(f"a flow cannot be asked to {str(request.get('ask'))[:40]}")
     return {}
+
+
+def _options(query: Mapping[str, Any]) -> QueryOptions:
+    try:
+        return options_from_json(query)
+    except EvenflowError:
+        raise
+    except (KeyError, TypeError, ValueError) as exc:
+        raise ConfigError(f"not a query: {exc}") from exc

@@ -43,11 +43,9 @@ class ControlSocket:
         self._file.unlink(missing_ok=True)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with _short(directory) as short:
-            before = os.umask(0o177)
-            try:
-                self._socket.bind(str(short / NAME))
-            finally:
-                os.umask(before)
+            self._socket.bind(str(short / NAME))
+        # Nobody can connect before it listens.
+        self._file.chmod(0o600)
         self._socket.listen(16)
         self._thread = threading.Thread(target=self._accept, name="evenflow-control", daemon=True)
         self._thread.start()

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from evenflow.errors import ConfigError
 from evenflow.graph.graph import Graph
 from evenflow.model.operator import Source
-from evenflow.schedule.life import Origin, QueryState
+from evenflow.schedule.request import Origin, QueryState
 from evenflow.spark.state.manifest import definition_to_json, options_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from evenflow.graph.graph import QueryOptions
     from evenflow.model.flow import FlowSpec
@@ -21,27 +20,19 @@ if TYPE_CHECKING:
 
 
 class Definitions:
-    """What each query of a run is, by name."""
+    """What each query of a run is, by name.
+
+    Any thread may read it and `make` queries; `queries` is replaced as a whole, never changed.
+    """
 
     def __init__(self, spec: FlowSpec) -> None:
-        self._graph = Graph(spec.name)
-        for each in spec.catalog or (*spec.sources(), *spec.tables()):
-            if isinstance(each, Source):
-                self._graph.add_source(each)
-            else:
-                self._graph.add_table(each)
-        self.given = {query.name: query for query in spec.queries}
-        """Those of the flow as it was started."""
-
-    @property
-    def queries(self) -> dict[str, Query]:
+        self._name = spec.name
+        self._catalog = spec.catalog or (*spec.sources(), *spec.tables())
+        self._given = {query.name: query for query in spec.queries}
+        self.queries: Mapping[str, Query] = {}
         """All there are now, kept ones too."""
-        return self._graph.queries
-
-    @property
-    def sources(self) -> dict[str, Source]:
+        self.sources = {each.name: each for each in self._catalog if isinstance(each, Source)}
         """All sources, by name."""
-        return self._graph.sources
 
     def make(self, name: str, sql: str, **options: Unpack[QueryOptions]) -> Query:
         """Return a query written in SQL; it is not known yet.
@@ -50,55 +41,40 @@ class Definitions:
             ConfigError: The name or an option is wrong.
             QueryError: The text is wrong, or the name is a source's or a table's.
         """
-        held = self._graph.queries.get(name)
-        if held is not None:
-            self._graph.remove_query(name)
-        try:
-            query = self._graph.add_sql(name, sql, **options)[name]
-            self._graph.remove_query(name)
-            return query
-        finally:
-            if held is not None:
-                self._graph.add_query(held)
+        return self._graph(without=name).add_sql(name, sql, **options)[name]
 
     def follow(self, life: Life, made: Mapping[str, Query]) -> None:
         """Know the queries of a life and no others.
 
         Args:
             life: The life after a change.
-            made: Queries that may be new in it.
+            made: Queries that are new in it.
         """
-        for name in [n for n in self.queries if n not in life.queries]:
-            self._graph.remove_query(name)
-        for name, known in life.queries.items():
-            query = made.get(name)
-            if query is not None and query.operator.hash == known.operator:
-                if name in self.queries:
-                    self._graph.remove_query(name)
-                self._graph.add_query(query)
+        known = {**self.queries, **made}
+        self.queries = {name: known[name] for name in life.queries}
 
-    def restore(self, life: Life, kept: Mapping[str, Mapping[str, Any]]) -> None:
+    def restore(self, life: Life, saved: Mapping[str, Mapping[str, Any]]) -> None:
         """Know the queries that a life had when it was kept and that can still be had.
 
         Raises:
             ConfigError: A query was subscribed at run time and not in SQL.
             QueryError: One of them cannot be built with the sources there are now.
         """
-        for name, query in self.given.items():
-            known = life.queries.get(name)
-            if known is not None and known.operator == query.operator.hash:
-                self._graph.add_query(query)
-        for name in kept:
-            if kept[name]["sql"] is None and name not in self.queries:
+        self.queries = {
+            name: query
+            for name, query in self._given.items()
+            if name in life.queries and life.queries[name].operator == query.operator.hash
+        }
+        missing = {name: query for name, query in saved.items() if name not in self.queries}
+        for name, query in missing.items():
+            if query["sql"] is None:
                 raise ConfigError(
                     f"query {name} was subscribed at run time and not in SQL",
                     "give it to the flow again, or use another --state",
                 )
-        waiting = [name for name in kept if name not in self.queries]
-        texts = {name: kept[name]["sql"] for name in waiting}
-        options = {name: options_from_json(kept[name]) for name in waiting}
-        if texts:
-            self._graph.add_sql(texts, options=options)
+        texts = {name: query["sql"] for name, query in missing.items()}
+        options = {name: options_from_json(query) for name, query in missing.items()}
+        self.queries = {**self.queries, **self._graph().add_sql(texts, options=options)}
 
     def to_keep(self, life: Life) -> dict[str, dict[str, Any]]:
         """Return what a restart cannot have from the flow itself."""
@@ -107,3 +83,16 @@ class Definitions:
             for name, known in life.queries.items()
             if known.origin is Origin.RUN or known.state is QueryState.KEPT
         }
+
+    def _graph(self, without: str | None = None) -> Graph:
+        """Return a graph of what is known, to build a query in."""
+        graph = Graph(self._name)
+        for each in self._catalog:
+            if isinstance(each, Source):
+                graph.add_source(each)
+            else:
+                graph.add_table(each)
+        for name, query in self.queries.items():
+            if name != without:
+                graph.add_query(query)
+        return graph

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from math import inf
 from typing import TYPE_CHECKING, Any
 
-from evenflow.schedule.life import QueryState
+from evenflow.schedule.request import QueryState
 from evenflow.spark.unit.batch import QueryProgress
 from evenflow.spark.unit.tally import Counts
 
@@ -34,12 +33,14 @@ def make_status(
     parts: dict[str, _Sum] = {name: _Sum() for name in units.life.queries}
     found = []
     for each in units.runs.values():
-        rate = each.progress_rate()
+        rate, failure = each.progress_rate(), each.failure
         found.append(_unit_status(each, rate))
         held = supervisor.held.get(each.unit.id)
         for name, counts in each.counts(exact=exact).items():
-            parts[name].add(each, name, counts, rate)
-            parts[name].held = parts[name].held or held
+            part = parts[name]
+            part.add(each.progress.get(name, QueryProgress()), counts, rate)
+            part.held = part.held or held
+            part.failure = part.failure or (failure.reason if failure is not None else None)
     queries = {
         name: _query_status(known, definitions[name], parts[name], running=running)
         for name, known in sorted(units.life.queries.items())
@@ -58,7 +59,8 @@ def make_status(
 def _source_status(name: str, units: Units, supervisor: Supervisor) -> dict[str, Any]:
     reading = [run for run in units.runs.values() if name in run.unit.sources]
     failing = [supervisor.retries[r.unit.id] for r in reading if r.unit.id in supervisor.retries]
-    waiting = [max(0.0, retry.at - time.monotonic()) for retry in failing if retry.at < inf]
+    now = time.monotonic()
+    waiting = [max(0.0, retry.at - now) for retry in failing if retry.at is not None]
     return {
         "read": len(reading),
         "state": "failing" if failing else "running",
@@ -77,12 +79,9 @@ class _Sum:
         self.held: str | None = None
         self.progress = QueryProgress()
 
-    def add(self, run: UnitRun, name: str, counts: Counts, rate: float) -> None:
+    def add(self, progress: QueryProgress, counts: Counts, rate: float) -> None:
         self.counts.add(counts)
         self.rate = max(self.rate, rate)
-        if self.failure is None and run.failure is not None:
-            self.failure = run.failure.reason
-        progress = run.progress.get(name, QueryProgress())
         self.progress.answers += progress.answers
         self.progress.answers_rejected += progress.answers_rejected
         times = (self.progress.last_answer_at, progress.last_answer_at)

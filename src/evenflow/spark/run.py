@@ -10,25 +10,25 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from evenflow.errors import ChangedQueryError, ConfigError
-from evenflow.schedule.life import (
+from evenflow.errors import ConfigError
+from evenflow.schedule.life import Life
+from evenflow.schedule.request import (
     Keep,
-    Life,
     Origin,
     Pause,
-    QueryState,
     Request,
     Resume,
     Subscribe,
     Unsubscribe,
 )
+from evenflow.schedule.restart import requests_at_start
 from evenflow.spark.answering import answer
 from evenflow.spark.control_socket import ControlSocket
 from evenflow.spark.definitions import Definitions
 from evenflow.spark.live_status import make_status
 from evenflow.spark.session import make_session, own_session
 from evenflow.spark.sink.cursor import MOST_ANSWERS, Cursor
-from evenflow.spark.sink.sinks import AnswerSink, MemorySink, open_sinks
+from evenflow.spark.sink.sinks import MemorySink
 from evenflow.spark.source.sources import Sources
 from evenflow.spark.state.directory import StateDirectory, new_state_id
 from evenflow.spark.state.manifest import Manifest, read_manifest
@@ -38,7 +38,6 @@ from evenflow.spark.unit.unit_run import Surroundings
 from evenflow.spark.units import Units
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     import pyarrow as pa
@@ -82,34 +81,29 @@ class Run:
         self._socket: ControlSocket | None = None
         self.stop_asked = threading.Event()
         """Set when somebody asks the flow to stop; whoever waits for it then stops it."""
-        self._sinks: dict[str, tuple[AnswerSink, ...]] = {}
         try:
             manifest = read_manifest(self._directory.manifest)
             if manifest is None:
                 manifest = Manifest(flow=spec.name, id=new_state_id(), life=Life())
-            self._state_id = manifest.id
             self._definitions = Definitions(spec)
             self._definitions.restore(manifest.life, manifest.definitions)
-            requests = _requests_at_start(manifest.life, spec.queries, replace=replace)
+            requests = requests_at_start(manifest.life, spec.queries, replace=replace)
             self._directory.forget_status()
             if session is None:
                 session = self._made_session = make_session(f"evenflow {spec.name}", master)
             self.session = own_session(session)
             self._sources = Sources(self.session, spec, self._directory)
-            self._open_sinks([*self._definitions.queries.values(), *spec.queries])
             around = Surroundings(
                 self.session,
                 self._sources.open,
                 self._sources.open_table,
                 self._applied,
                 self._definitions.queries,
-                self._sinks,
+                {},
             )
-            self._units = Units(
-                manifest, self._definitions, self._directory, around, self._open_sinks
-            )
+            self._units = Units(manifest, self._definitions, self._directory, self._sources, around)
             self._units.build(requests)
-            self._supervisor = Supervisor(self._units, self._sources.is_dry)
+            self._supervisor = Supervisor(self._units)
         except BaseException:
             self._close()
             raise
@@ -117,16 +111,6 @@ class Run:
 
     def _applied(self, operator: Apply) -> Callable[[DataFrame], DataFrame]:
         return self.spec.functions[operator.hash]
-
-    def _open_sinks(self, queries: Iterable[Query]) -> None:
-        for query in queries:
-            self._close_cursors(self._sinks.get(query.name, ()))
-            self._sinks[query.name] = open_sinks(query, self._state_id)
-
-    def _close_cursors(self, sinks: Iterable[AnswerSink]) -> None:
-        for each in sinks:
-            if isinstance(each, Cursor):
-                each.close()
 
     # Life.
 
@@ -161,7 +145,7 @@ class Run:
         """
         deadline = None if seconds is None else time.monotonic() + seconds
         shown = 0.0
-        while not self._supervisor.ended:
+        while not self._supervisor.ended.is_set():
             now = time.monotonic()
             asked = self.stop_asked.is_set() or (until is not None and until.is_set())
             if asked or (deadline is not None and now >= deadline):
@@ -210,14 +194,13 @@ class Run:
                     each.raise_failure()
             return status
         finally:
+            self._units.close()
             self._close()
 
     def _close(self) -> None:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
-        for sinks in self._sinks.values():
-            self._close_cursors(sinks)
         self._directory.release()
         if self._made_session is not None:
             self._made_session.stop()
@@ -317,7 +300,7 @@ class Run:
         Raises:
             ConfigError: It has none.
         """
-        for sink in self._sinks.get(query, ()):
+        for sink in self._units.sinks.get(query, ()):
             if isinstance(sink, MemorySink):
                 return sink.table()
         raise ConfigError(f"query {query} has no memory sink")
@@ -336,7 +319,7 @@ class Run:
             raise ConfigError(f"query {query[:64]} is not known")
         made = Cursor(size)
         with self._supervisor.still:
-            self._sinks[query] = (*self._sinks[query], made)
+            self._units.sinks[query] = (*self._units.sinks[query], made)
         return made
 
     def status(self, *, exact: bool = False, running: bool = True) -> dict[str, Any]:
@@ -351,35 +334,6 @@ class Run:
                 exact=exact,
                 running=running,
             )
-
-
-def _requests_at_start(life: Life, queries: Iterable[Query], *, replace: bool) -> list[Request]:
-    """Return what makes of a life that was kept the flow as it is started now.
-
-    Raises:
-        ChangedQueryError: A known name has another query and `replace` is not set.
-    """
-    requests: list[Request] = []
-    given = {query.name: query for query in queries}
-    for name, known in life.queries.items():
-        if name not in given:
-            if known.origin is Origin.FILE and known.state is not QueryState.KEPT:
-                requests.append(Unsubscribe(name=name))
-            continue
-        if known.operator == given[name].operator.hash:
-            continue
-        if not replace:
-            raise ChangedQueryError(
-                f"query {name} differs from the one that this state was made by",
-                "rename it, or replace it with --replace",
-            )
-        requests.append(Unsubscribe(name=name))
-    left = {r.name for r in requests}
-    for name, query in sorted(given.items()):
-        there = life.queries.get(name)
-        if there is None or name in left or there.state is QueryState.KEPT:
-            requests.append(Subscribe(query=query, origin=Origin.FILE))
-    return requests
 
 
 @contextmanager

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evenflow.errors import ConfigError, EvenflowError, RunError
-from evenflow.schedule.life import Quarantine, QueryState, Resume
+from evenflow.schedule.request import Quarantine, QueryState, Resume
 from evenflow.spark.unit.batch import WRITERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from evenflow.schedule.life import Outcome, Request
+    from evenflow.schedule.life import Outcome
+    from evenflow.schedule.request import Request
     from evenflow.spark.unit.unit_run import UnitRun
     from evenflow.spark.units import Units
 
@@ -27,7 +28,6 @@ _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 _MOST_TIMES = 4
 """After so many failures that are not its source's a unit is held."""
-_STARTED = float("inf")
 _log = logging.getLogger(__name__)
 
 
@@ -45,8 +45,8 @@ class Retry:
     """When a unit that failed is started again."""
 
     reason: str
-    at: float
-    """`_STARTED` once it was."""
+    at: float | None
+    """None once it was."""
     times: int
     """How often it has failed in a row."""
 
@@ -54,15 +54,8 @@ class Retry:
 class Supervisor:
     """Looks after the units of a run."""
 
-    def __init__(self, units: Units, is_dry: Callable[[str, str], bool]) -> None:
-        """Prepare.
-
-        Args:
-            units: What to look after.
-            is_dry: Whether a source will give nothing more to one who has read so far.
-        """
+    def __init__(self, units: Units) -> None:
         self._units = units
-        self._is_dry = is_dry
         self.done = False
         """All sources were finite, and are read to their ends."""
         self.still = threading.RLock()
@@ -71,6 +64,8 @@ class Supervisor:
         """Units that failed and will be started again."""
         self.held: dict[str, str] = {}
         """Units that fail for good, and why. They keep their state; their input waits."""
+        self.ended = threading.Event()
+        """No unit runs, or will run, any more."""
         self._waiting: list[_Ticket] = []
         self._asked = threading.Condition()
         self._stopping = False
@@ -88,6 +83,7 @@ class Supervisor:
         """
         self._retry = retry
         self._stopping = False
+        self.ended.clear()
         self._thread = threading.Thread(target=self._work, name="evenflow-supervisor", daemon=True)
         self._thread.start()
 
@@ -99,17 +95,6 @@ class Supervisor:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
         self._thread = None
-
-    @property
-    def ended(self) -> bool:
-        """Whether no unit runs, or will run, any more."""
-        if self._failure is not None:
-            return True
-        with self.still:
-            runs = self._units.runs.items()
-            active = any(run.active for _, run in runs)
-            unseen = any(run.failure is not None and unit not in self.held for unit, run in runs)
-            return not (active or unseen or self.retries or self._waiting)
 
     def raise_failure(self) -> None:
         """Raise what ended the run, if something did.
@@ -179,15 +164,19 @@ class Supervisor:
         for ticket in left:
             ticket.error = RunError("the flow was stopped before the change was made")
             ticket.done.set()
+        if self._failure is not None:
+            self.ended.set()
 
     def _tend(self) -> None:
         with self.still:
             self._make_changes()
             for unit, run in list(self._units.runs.items()):
                 self._look_at(unit, run)
-            if self._retry and not self.done and self._units.is_dry(self._is_dry):
+            if self._retry and not self.done and self._units.is_dry():
                 self.done = True
                 self._units.finish()
+            if not self.retries and not any(run.active for run in self._units.runs.values()):
+                self.ended.set()
 
     def _make_changes(self) -> None:
         with self._asked:
@@ -244,26 +233,22 @@ class Supervisor:
     def _look_at(self, unit: str, run: UnitRun) -> None:
         """Start a unit again that has failed, after a pause that grows, or hold it."""
         known = self.retries.get(unit)
-        if known is not None and known.at <= time.monotonic() and not run.active:
-            known.at = _STARTED
-            run.start(available_now=False)
+        if known is not None and known.at is not None:
+            if known.at <= time.monotonic():
+                known.at = None
+                self._units.restart(unit)
             return
-        failure = run.failure
+        failure = None if unit in self.held else run.failure
         if failure is None:
             if known is not None and run.has_finished_batch:
                 del self.retries[unit]
             return
-        if unit in self.held or (known is not None and known.at != _STARTED):
-            return
-        if failure.in_function:
+        times = 1 if known is None else known.times + 1
+        if failure.in_function or (times > _MOST_TIMES and not failure.in_source):
             self._hold(unit, failure.reason)
             return
         if not self._retry:
             run.raise_failure()
-        times = 1 if known is None else known.times + 1
-        if times > _MOST_TIMES and not failure.in_source:
-            self._hold(unit, failure.reason)
-            return
         pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (times - 1))
         self.retries[unit] = Retry(failure.reason, time.monotonic() + pause, times)
         _log.warning("unit %s failed, next try in %g s: %s", unit, pause, failure.reason)
@@ -281,7 +266,7 @@ class Supervisor:
                 continue
             for unit in [u for u in self.held if self._units.runs[u].carries(known.numbers)]:
                 del self.held[unit]
-                self.retries[unit] = Retry("", 0.0, 0)
+                self._units.restart(unit)
 
 
 def _answer(tickets: list[_Ticket], outcome: Outcome) -> None:

@@ -13,15 +13,17 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evenflow.errors import InternalError
 from evenflow.model.operator import Source, upstream
 from evenflow.model.unit import Kind
 from evenflow.schedule.cut import build_units
-from evenflow.schedule.life import Facts, QueryState, Subscribe, change
+from evenflow.schedule.life import Facts, change
+from evenflow.schedule.request import QueryState, Subscribe
 from evenflow.spark.compile.stack import NOT_YET
-from evenflow.spark.compile.types import struct
-from evenflow.spark.source.feed import spark_path
+from evenflow.spark.sink.cursor import close_cursors
+from evenflow.spark.sink.sinks import open_sinks
 from evenflow.spark.state.manifest import Manifest, write_manifest
-from evenflow.spark.unit.late_bound import (
+from evenflow.spark.unit.checkpoint import (
     committed_batch,
     committed_offsets,
     next_watermark,
@@ -31,15 +33,16 @@ from evenflow.spark.unit.seed import keep_seed, sow, sow_stateless
 from evenflow.spark.unit.unit_run import Charge, UnitRun, saved_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from pyspark.sql import DataFrame
+    from collections.abc import Iterable, Mapping, Sequence
 
     from evenflow.model.query import Query
     from evenflow.model.unit import Family, Unit
     from evenflow.schedule.layout import UnitLayout
-    from evenflow.schedule.life import Life, Outcome, Request
+    from evenflow.schedule.life import Life, Outcome
+    from evenflow.schedule.request import Request
     from evenflow.spark.definitions import Definitions
+    from evenflow.spark.sink.sinks import AnswerSink
+    from evenflow.spark.source.sources import Sources
     from evenflow.spark.state.directory import StateDirectory
     from evenflow.spark.unit.unit_run import Surroundings
 
@@ -52,15 +55,15 @@ class Units:
         manifest: Manifest,
         definitions: Definitions,
         directory: StateDirectory,
+        sources: Sources,
         around: Surroundings,
-        open_sinks: Callable[[Iterable[Query]], object],
     ) -> None:
         """Prepare; nothing is built or changed yet."""
         self._manifest = manifest
         self._definitions = definitions
         self._directory = directory
+        self._sources = sources
         self._around = around
-        self._open_sinks = open_sinks
         self._available_now: bool | None = None
         """How units are started; None if they are not."""
         self.runs: dict[str, UnitRun] = {}
@@ -76,6 +79,7 @@ class Units:
         """Make a first change and build all units. Nothing runs."""
         outcome = self._decide(requests, self.facts())
         self._commit(outcome.life, _new_queries(requests, outcome))
+        self._open_sinks(self._definitions.queries.values())
         for unit, layout in self._units(outcome.life):
             self.runs[unit.id] = self._made(unit, layout, outcome.life)
         for each in self.runs.values():
@@ -99,16 +103,41 @@ class Units:
         self.stop()
         self.start(available_now=True)
 
-    def is_dry(self, is_dry: Callable[[str, str], bool]) -> bool:
-        """Whether all units have read all there will ever be.
+    def restart(self, unit: str) -> None:
+        """Start a unit that has ended, as all are started."""
+        self.runs[unit].start(available_now=bool(self._available_now))
 
-        Args:
-            is_dry: Tells it of a source, by its name, and how far a unit has read it.
-        """
-        return bool(self.runs) and all(
-            offsets is not None and all(is_dry(name, offset) for name, offset in offsets.items())
-            for offsets in map(_read_by, self.runs.values())
+    def is_dry(self) -> bool:
+        """Whether all units have read all there will ever be."""
+        names = {name for run in self.runs.values() for name in run.unit.sources}
+        if not names or not all(map(self._sources.is_finite, names)):
+            return False
+        read = [_read_by(run) for run in self.runs.values()]
+        return all(
+            offsets is not None and all(self._sources.is_dry(*each) for each in offsets.items())
+            for offsets in read
         )
+
+    # Sinks.
+
+    @property
+    def sinks(self) -> dict[str, tuple[AnswerSink, ...]]:
+        """Where answers go, by query."""
+        return self._around.sinks
+
+    def _open_sinks(self, queries: Iterable[Query]) -> None:
+        for query in queries:
+            close_cursors(self.sinks.get(query.name, ()))
+            self.sinks[query.name] = open_sinks(query, self._manifest.id)
+
+    def close(self) -> None:
+        """End all cursors: there are no more answers."""
+        for sinks in self.sinks.values():
+            close_cursors(sinks)
+
+    def _drop_sinks(self, life: Life) -> None:
+        for name in [name for name in self.sinks if name not in life.queries]:
+            close_cursors(self.sinks.pop(name))
 
     # Changing.
 
@@ -132,6 +161,7 @@ class Units:
             self.runs[id_].stop()
         outcome = self._decide(requests, self.facts())
         self._commit(outcome.life, new)
+        self._drop_sinks(outcome.life)
         for id_ in stopping:
             del self.runs[id_]
         for unit, layout in self._units(outcome.life):
@@ -152,7 +182,7 @@ class Units:
         known = {layout.id for layout in self.life.units}
         for layout in life.units:
             if layout.id not in known:
-                self._keep_seeds(layout)
+                self._keep_seed(layout)
         self._definitions.follow(life, new)
         self._manifest = replace(
             self._manifest, life=life, definitions=self._definitions.to_keep(life)
@@ -161,21 +191,24 @@ class Units:
         for id_ in known - {layout.id for layout in life.units}:
             self._directory.unit(id_).remove()
 
-    def _keep_seeds(self, layout: UnitLayout) -> None:
-        for origin, donor in layout.donors.items():
-            there = self._directory.unit(donor)
-            batch = committed_batch(there.checkpoint)
-            if batch is None:
-                continue
-            kind = next(u.site.kind for u in self.life.units if u.id == donor)
-            watermarks = None
-            if kind is Kind.STATELESS:
-                before, after = (saved_counts(there, b)["read_us"] for b in (batch - 1, batch))
-                source = next(s for s in self._definitions.sources.values() if s.hash == origin)
-                delay = source.watermark_us
-                watermarks = _watermark_ms(before, delay), _watermark_ms(after, delay)
-            seed = self._directory.unit(layout.id).seed
-            keep_seed(seed, there.checkpoint, batch, watermarks)
+    def _keep_seed(self, layout: UnitLayout) -> None:
+        """Keep for a new unit how far its donor has read."""
+        if layout.donor is None:
+            return
+        there = self._directory.unit(layout.donor)
+        batch = committed_batch(there.checkpoint)
+        donor = next(each for each in self.life.units if each.id == layout.donor)
+        if batch is None:
+            raise InternalError(f"unit {layout.donor} has not begun and cannot be a donor")
+        watermarks = None
+        if donor.site.kind is Kind.STATELESS:
+            before, after = (saved_counts(there, b)["read_us"] for b in (batch - 1, batch))
+            delay = self._source(donor.source_hashes[0]).watermark_us
+            watermarks = _watermark_ms(before, delay), _watermark_ms(after, delay)
+        keep_seed(self._directory.unit(layout.id).seed, there.checkpoint, batch, watermarks)
+
+    def _source(self, hash_: str) -> Source:
+        return next(s for s in self._definitions.sources.values() if s.hash == hash_)
 
     def _take_over(self, run: UnitRun, layout: UnitLayout) -> None:
         directory = run.directory
@@ -191,7 +224,7 @@ class Units:
 
     def _run_over_nothing(self, run: UnitRun, layout: UnitLayout) -> None:
         """Commit a first batch of a unit, in which it reads nothing of its sources."""
-        around = replace(self._around, open_source=self._open_nothing)
+        around = replace(run.around, open_source=self._sources.open_nothing)
         idle = UnitRun(run.charge, run.directory, around)
         idle.take_over(layout)
         idle.pulse(0)
@@ -199,12 +232,6 @@ class Units:
         while idle.active:
             time.sleep(0.01)
         idle.raise_failure()
-
-    def _open_nothing(self, source: Source) -> DataFrame:
-        folder = self._directory.feed(source.name) / "nothing"
-        folder.mkdir(parents=True, exist_ok=True)
-        stream = self._around.session.readStream.schema(struct(source.schema))
-        return stream.parquet(spark_path(folder))
 
     # Building.
 
@@ -222,7 +249,7 @@ class Units:
         life: Life,
         new: Mapping[str, Query] | None = None,
     ) -> UnitRun:
-        names = {n: name for name, q in life.queries.items() for n in q.numbers}
+        names = life.names
         carried = {number: names[number] for number in layout.numbers}
         running = {n for n in carried.values() if life.queries[n].state is QueryState.RUNNING}
         directory = self._directory.unit(unit.id)
@@ -236,23 +263,23 @@ class Units:
 
     def facts(self) -> Facts:
         """Return how far each unit has read."""
-        sources = {source.hash: source for source in self._definitions.sources.values()}
+        known = {source.hash for source in self._definitions.sources.values()}
         read: dict[str, int] = {}
         bound: dict[str, int] = {}
         batches: dict[str, int] = {}
         for layout in self.life.units:
             directory = self._directory.unit(layout.id)
             batch = committed_batch(directory.checkpoint)
-            if batch is None or not set(layout.origins) <= set(sources):
+            if batch is None or not known.issuperset(layout.source_hashes):
                 continue
             batches[layout.id] = batch
             bound[layout.id] = watermark_of(directory.checkpoint, batch)
-            newest = self._read_us(layout, batch, sources)
+            newest = self._read_us(layout, batch)
             if newest is not None:
                 read[layout.id] = newest
         return Facts(read_us=read, bound_ms=bound, batch=batches)
 
-    def _read_us(self, layout: UnitLayout, batch: int, sources: Mapping[str, Source]) -> int | None:
+    def _read_us(self, layout: UnitLayout, batch: int) -> int | None:
         """Return the newest event time that a unit has read up to a batch.
 
         The watermark is that less the delay, cut to milliseconds. A window starts on a whole
@@ -265,7 +292,7 @@ class Units:
         watermark_ms = next_watermark(directory.checkpoint)
         if watermark_ms == 0:
             return None
-        delay: int = max(sources[origin].watermark_us for origin in layout.origins)
+        delay = max(self._source(hash_).watermark_us for hash_ in layout.source_hashes)
         return (watermark_ms + delay // 1000) * 1000 + 999
 
 

@@ -10,9 +10,11 @@ from evenflow.errors import ConfigError
 from evenflow.spark.sink.sinks import DriverSink
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
+
+    from evenflow.spark.sink.sinks import AnswerSink
 
 MOST_ANSWERS = 10_000
 
@@ -79,3 +81,10 @@ class Cursor(DriverSink):
     def __exit__(self, *_: object) -> None:
         """Close."""
         self.close()
+
+
+def close_cursors(sinks: Iterable[AnswerSink]) -> None:
+    """Close those of some sinks that are cursors."""
+    for each in sinks:
+        if isinstance(each, Cursor):
+            each.close()

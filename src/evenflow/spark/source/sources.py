@@ -81,6 +81,12 @@ class Sources:
             return self._open_feed(source, reader)
         return self._open_format(source, reader)
 
+    def open_nothing(self, source: Source) -> DataFrame:
+        """Return a stream with a source's columns and no tuples."""
+        folder = self._directory.feed(source.name) / "nothing"
+        folder.mkdir(parents=True, exist_ok=True)
+        return self._stream_files(source, folder, "1")
+
     def open_table(self, table: Table) -> DataFrame:
         """Return a table under the names of its schema.
 
@@ -116,17 +122,26 @@ class Sources:
         for feed in self._feeds.values():
             feed.stop()
 
+    def is_finite(self, source: str) -> bool:
+        """Whether a source gives nothing more, once all that is there of it has been read."""
+        feed = self._feeds.get(source)
+        if feed is not None:
+            return feed.folder.done
+        return self._rows(source) is not None
+
     def is_dry(self, source: str, offset: str) -> bool:
-        """Whether a source is finite, and a unit that has read up to an offset has read it all."""
+        """Whether a unit that has read a finite source up to an offset has read it all."""
         read = {} if offset == "-" else json.loads(offset)
         feed = self._feeds.get(source)
         if feed is not None:
             files = sum(1 for _ in feed.folder.files.glob("*.parquet"))
-            return feed.folder.done and read.get("logOffset", -1) == files - 1
-        if source in self._settings:
-            rows = json.loads(self._settings[source])["rows"]
-            return rows is not None and read.get("rows", 0) >= rows
-        return False
+            return bool(read.get("logOffset", -1) == files - 1)
+        return bool(read.get("rows", 0) >= (self._rows(source) or 0))
+
+    def _rows(self, source: str) -> int | None:
+        """Return how many tuples a generator gives, None if it has no end or is none."""
+        settings = self._settings.get(source)
+        return None if settings is None else json.loads(settings)["rows"]
 
     def raise_failure(self) -> None:
         """Raise what ended the feeding of a source, if something did.
@@ -231,10 +246,7 @@ class Sources:
         A plan runs in the session of its leftmost part, with that session's settings; so an empty
         stream of ours stands there.
         """
-        nothing = self._directory.feed(source.name) / "nothing"
-        nothing.mkdir(parents=True, exist_ok=True)
-        ours = self._stream_files(source, nothing, "1")
-        return ours.union(positional(frame, source))
+        return self.open_nothing(source).union(positional(frame, source))
 
     def _open_format(self, source: Source, reader: Reader) -> DataFrame:
         owner = f"source {source.name}"

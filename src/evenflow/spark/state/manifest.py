@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from evenflow.errors import StateError
 from evenflow.model.query import OnError, Sink
 from evenflow.schedule.layout import layout_from_json, layout_to_json
-from evenflow.schedule.life import Life, Origin, QueryLife, QueryState
+from evenflow.schedule.life import Life, QueryLife
 from evenflow.schedule.place import Numbers
+from evenflow.schedule.request import Origin, QueryState
 from evenflow.spark.state.sealed import read_sealed, write_sealed
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import StateError
-from evenflow.spark.control_socket import NAME, ask
+from evenflow.spark.control_socket import ask
 from evenflow.spark.state.directory import StateDirectory
 from evenflow.spark.state.manifest import read_manifest
 
@@ -20,13 +20,9 @@ def find_status(flow: str, state: Path, *, exact: bool = False) -> dict[str, Any
     Raises:
         StateError: The flow has not run there, or was ended before it could write one.
     """
-    if (state / NAME).exists():
-        try:
-            found: dict[str, Any] = ask(flow, state, {"ask": "status", "exact": exact})
-        except StateError:
-            pass  # the process was killed and left its socket
-        else:
-            return found
+    if StateDirectory(state).in_use:
+        found: dict[str, Any] = ask(flow, state, {"ask": "status", "exact": exact})
+        return found
     return read_status(flow, state)
 
 
@@ -41,8 +37,7 @@ def read_status(flow: str, state: Path) -> dict[str, Any]:
         raise StateError(f"flow {flow} has not run in {state}", "run it first, or give --state")
     if not directory.status.exists():
         raise StateError(
-            f"flow {flow} is running, or was ended before it could say how it stood",
-            "stop it, or run it again to its end",
+            f"flow {flow} was ended before it could say how it stood", "run it again to its end"
         )
     try:
         return dict(json.loads(directory.status.read_text()))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from evenflow.schedule.layout import UnitLayout
     from evenflow.spark.compile.answers import AnswerPlan
     from evenflow.spark.sink.sinks import AnswerSink
     from evenflow.spark.unit.late_bound import LateBound
@@ -224,9 +225,19 @@ class StackBatches:
         self.late_bound.batch_done(batch)
 
     @property
+    def layout(self) -> UnitLayout:
+        """What the unit carries."""
+        return self.tally.layout
+
+    @property
     def settled(self) -> dict[int, Counts]:
         """Counts of what has left the state, by part."""
         return self.tally.settled
+
+    def take_over(self, layout: UnitLayout, since_us: int) -> None:
+        """Go on with a layout, in which new families begin after an event time."""
+        self.tally.layout = layout
+        self.late_bound.since_us = since_us
 
     def restore(self, settled: dict[int, Counts]) -> None:
         """Set the counts of what has left the state."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 
-from evenflow.errors import RunError
+from evenflow.errors import GivingWayError
 
 _SECONDS_FOR_STOP = 0.25
 """For `stop()` to reach the JVM: before that, it is a failure."""
@@ -19,12 +19,6 @@ _INTERRUPTED = (
     "py4j.protocol.Py4JJavaError: An error occurred while calling stop.\n"
     ": java.lang.InterruptedException"
 )
-
-
-class GivingWayError(RunError):
-    """A batch ends before it has begun."""
-
-    code = "run.giving-way"
 
 
 def give_way(reason: str) -> None:

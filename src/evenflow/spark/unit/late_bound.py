@@ -15,7 +15,6 @@ for every batch. A line of fixed length, because Spark remembers the length of t
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -23,6 +22,7 @@ from pyspark.sql import types as st
 
 from evenflow.spark.compile.stack import Bounds
 from evenflow.spark.source.feed import spark_path
+from evenflow.spark.unit.checkpoint import next_batch, watermark_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,55 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _DIGITS = 24
-
-
-def watermark_of(checkpoint: Path, batch: int) -> int:
-    """Return the watermark in milliseconds that a batch was planned with; 0 before the first."""
-    log = checkpoint / "offsets" / str(batch)
-    if batch < 0 or not log.exists():
-        return 0
-    for line in log.read_text().splitlines():
-        if "batchWatermarkMs" in line:
-            return int(json.loads(line)["batchWatermarkMs"])
-    return 0
-
-
-def next_batch(checkpoint: Path) -> int:
-    """Return the batch that Spark will run next on a checkpoint, replayed or new."""
-    planned = _numbers(checkpoint / "offsets")
-    if not planned:
-        return 0
-    return planned[-1] + 1 if planned[-1] in _numbers(checkpoint / "commits") else planned[-1]
-
-
-def _numbers(folder: Path) -> list[int]:
-    if not folder.is_dir():
-        return []
-    return sorted(int(p.name) for p in folder.iterdir() if p.name.isdigit())
-
-
-def committed_batch(checkpoint: Path) -> int | None:
-    """Return the last batch that Spark has committed, if there is one."""
-    return max(_numbers(checkpoint / "commits"), default=None)
-
-
-def next_watermark(checkpoint: Path) -> int:
-    """Return the watermark in milliseconds after the last committed batch; 0 before the first."""
-    batch = committed_batch(checkpoint)
-    if batch is None:
-        return 0
-    for line in (checkpoint / "commits" / str(batch)).read_text().splitlines():
-        if "nextBatchWatermarkMs" in line:
-            return int(json.loads(line)["nextBatchWatermarkMs"])
-    return 0
-
-
-def committed_offsets(checkpoint: Path) -> list[str]:
-    """Return how far each source was read up to the last committed batch, as Spark writes it."""
-    batch = committed_batch(checkpoint)
-    if batch is None:
-        return []
-    return (checkpoint / "offsets" / str(batch)).read_text().splitlines()[2:]
 
 
 class LateBound:

@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING
 
 from evenflow.errors import StateError
 from evenflow.spark.state.sealed import write_json
+from evenflow.spark.unit.checkpoint import HEADER, committed_batch
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_HEADER = 2
 
 
 def keep_seed(
@@ -42,7 +41,7 @@ def keep_seed(
     pulsed = watermarks_ms is None
     lines = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
     commit = (checkpoint / "commits" / str(batch)).read_text().splitlines()
-    offsets = lines[_HEADER:-1] if pulsed else lines[_HEADER:]
+    offsets = lines[HEADER:-1] if pulsed else lines[HEADER:]
     beside = seed.with_name(seed.name + ".new")
     shutil.rmtree(beside, ignore_errors=True)
     for index in range(len(offsets)):
@@ -58,7 +57,7 @@ def keep_seed(
         "offsets": offsets,
         "watermark_ms": watermarks_ms[0],
         "next_watermark_ms": watermarks_ms[1],
-        "header": lines[:_HEADER],
+        "header": lines[:HEADER],
     }
     write_json(beside / "seed.json", kept)
     shutil.rmtree(seed, ignore_errors=True)
@@ -81,13 +80,13 @@ def sow(seed: Path, checkpoint: Path) -> None:
         StateError: It has not.
     """
     kept = json.loads((seed / "seed.json").read_text())
-    done = [int(p.name) for p in (checkpoint / "commits").glob("[0-9]*")]
-    if not done:
+    done = committed_batch(checkpoint)
+    if done is None:
         raise StateError(f"{checkpoint} has no batch to begin with")
-    last = str(max(done))
+    last = str(done)
     offsets = (checkpoint / "offsets" / last).read_text().splitlines()
     metadata = json.loads(offsets[1]) | {"batchWatermarkMs": kept["watermark_ms"]}
-    own = offsets[_HEADER + len(kept["offsets"]) :]
+    own = offsets[HEADER + len(kept["offsets"]) :]
     commit = (checkpoint / "commits" / last).read_text().splitlines()
     after = json.loads(commit[1]) | {"nextBatchWatermarkMs": kept["next_watermark_ms"]}
     _copy_logs(seed, checkpoint)

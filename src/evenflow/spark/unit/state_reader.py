@@ -10,7 +10,7 @@ from pyspark.sql import types as st
 from evenflow.spark.compile.entries import LATE
 from evenflow.spark.compile.keys import FAMILY, without_bits
 from evenflow.spark.compile.stack import END
-from evenflow.spark.unit.late_bound import next_batch
+from evenflow.spark.unit.checkpoint import committed_batch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,14 +20,9 @@ if TYPE_CHECKING:
     from evenflow.model.unit import Unit
 
 
-def has_state(checkpoint: Path) -> bool:
-    """Whether a batch has been committed, so that there is a state to read."""
-    return next_batch(checkpoint) > 0 and any((checkpoint / "commits").glob("[0-9]*"))
-
-
 def open_counts(session: SparkSession, unit: Unit, checkpoint: Path) -> dict[int, dict[str, int]]:
     """Return, per family number, the sum of each count slot over all groups in the state."""
-    if not has_state(checkpoint):
+    if committed_batch(checkpoint) is None:
         return {}
     names = [s.name for s in unit.slots if s.function == "count"]
     grouped = _rows(session, unit, checkpoint).groupBy(FAMILY)
@@ -37,7 +32,7 @@ def open_counts(session: SparkSession, unit: Unit, checkpoint: Path) -> dict[int
 
 def last_open_end(session: SparkSession, unit: Unit, checkpoint: Path) -> int | None:
     """Return the last microsecond of the last open window, or None if none is open."""
-    if not has_state(checkpoint):
+    if committed_batch(checkpoint) is None:
         return None
     rows = _rows(session, unit, checkpoint).filter(F.col(FAMILY) < LATE)
     found = rows.agg(F.max(F.unix_micros(F.col(END)))).collect()[0][0]

@@ -21,9 +21,10 @@ from evenflow.spark.compile.trunk import TrunkBuilder
 from evenflow.spark.source.feed import spark_path
 from evenflow.spark.state.sealed import read_sealed, write_sealed
 from evenflow.spark.unit.batch import Delivery, QueryProgress, StackBatches
+from evenflow.spark.unit.checkpoint import next_batch
 from evenflow.spark.unit.failure import Failure, failure_of
 from evenflow.spark.unit.giving_way import give_way
-from evenflow.spark.unit.late_bound import LateBound, next_batch
+from evenflow.spark.unit.late_bound import LateBound
 from evenflow.spark.unit.state_reader import last_open_end, open_counts
 from evenflow.spark.unit.stateless import StatelessBatches, plan_stateless
 from evenflow.spark.unit.tally import Counts, StackTally
@@ -54,7 +55,8 @@ class Surroundings:
     open_table: Callable[[Table], DataFrame]
     applied: Callable[[Apply], Callable[[DataFrame], DataFrame]]
     queries: Mapping[str, Query]
-    sinks: Mapping[str, tuple[AnswerSink, ...]]
+    sinks: dict[str, tuple[AnswerSink, ...]]
+    """By query; it changes while units run."""
 
     @property
     def on_cluster(self) -> bool:
@@ -82,18 +84,16 @@ class UnitRun:
         """Build the unit. Another one may still run on the same directory."""
         self.charge = charge
         self.unit = charge.unit
-        self.layout = charge.layout
         self.directory = directory
-        self._names = charge.names
-        self._delivering = charge.delivering
-        self._around = around
+        self.around = around
         self._query: StreamingQuery | None = None
         self._between = threading.Lock()
         """Held while a batch works; taken by `stop`, so that no batch is cut in the middle."""
         self._stopping = False
         self._failure: Failure | None = None
         self._last_batch = -1
-        self._finished = False
+        self.has_finished_batch = False
+        """Whether a batch was finished since the last start."""
         self.batch_thread: int | None = None
         """The thread of the running batch."""
         self._frame, self._batches = self._build()
@@ -104,17 +104,19 @@ class UnitRun:
         Args:
             layout: As the one it was built for, with what was known only after stopping.
         """
-        self.layout = layout
         if isinstance(self._batches, StackBatches):
-            self._batches.tally.layout = layout
-            since = [f.since_us for f in layout.families if self._begins(f.number)]
-            self._batches.late_bound.since_us = next((s for s in since if s is not None), NOT_YET)
+            begun = {f.number for f in self.unit.families if f.since_us == NOT_YET}
+            since = [f.since_us for f in layout.families if f.number in begun]
+            known = next((us for us in since if us is not None), NOT_YET)
+            self._batches.take_over(layout, known)
         else:
             self._batches.layout = layout
         self._load_counts(next_batch(self.directory.checkpoint) - 1)
 
-    def _begins(self, family: int) -> bool:
-        return any(f.number == family and f.since_us == NOT_YET for f in self.unit.families)
+    @property
+    def layout(self) -> UnitLayout:
+        """What it carries, and where in its state."""
+        return self._batches.layout
 
     @property
     def progress(self) -> dict[str, QueryProgress]:
@@ -128,14 +130,14 @@ class UnitRun:
 
     def _build(self) -> tuple[DataFrame, StackBatches | StatelessBatches]:
         trunk = TrunkBuilder(
-            source=self._around.open_source,
+            source=self.around.open_source,
             pulse=None if self.unit.kind is Kind.STATELESS else self._open_pulse,
-            table=self._around.open_table,
-            applied=self._around.applied,
+            table=self.around.open_table,
+            applied=self.around.applied,
         ).build(self.unit.trunk)
         if self.unit.kind is Kind.STATELESS:
             plan = plan_stateless(self.unit, trunk)
-            return trunk.frame, StatelessBatches(plan, self._delivery(), self.layout)
+            return trunk.frame, StatelessBatches(plan, self._delivery(), self.charge.layout)
         bound = LateBound(self.directory.late_bound, self.directory.checkpoint)
         bound.ensure()
         event_time = self.unit.trunk.event_time
@@ -149,7 +151,7 @@ class UnitRun:
             trunk.frame,
             trunk.resolve,
             event_time=F.col(f"c{at}"),
-            bounds=bound.columns(self._around.session, since=begins),
+            bounds=bound.columns(self.around.session, since=begins),
             delay_ms=max(delays) // 1000,
             pulse=trunk.pulse,
             failed=trunk.failed,
@@ -158,19 +160,20 @@ class UnitRun:
         counts = tuple(s.name for s in self.unit.slots if s.function == "count")
         delivery = self._delivery()
         delivered = tuple(plan for plan in plans if plan.number in delivery.queries)
-        tally = StackTally(self.layout)
+        tally = StackTally(self.charge.layout)
         return answers, StackBatches(delivered, counts, bound, tally, delivery)
 
     def _delivery(self) -> Delivery:
-        queries = {n: q for n, q in self._names.items() if q in self._delivering}
-        files = any(s.by_executors for q in self._delivering for s in self._around.sinks[q])
-        asked = self._around.queries
+        delivering = self.charge.delivering
+        queries = {n: q for n, q in self.charge.names.items() if q in delivering}
+        files = any(s.by_executors for q in delivering for s in self.around.sinks[q])
+        asked = self.around.queries
         strict = {n for n, q in queries.items() if asked[q].on_error is OnError.QUARANTINE}
         return Delivery(
             self.unit.id,
             queries,
-            self._around.sinks,
-            self._around.on_cluster,
+            self.around.sinks,
+            self.around.on_cluster,
             strict=frozenset(strict),
             # Without windows the first batch answers with all that has waited for the flow.
             many=files and self.unit.kind is Kind.STATELESS,
@@ -179,7 +182,7 @@ class UnitRun:
     def _open_pulse(self, source: Source) -> DataFrame:
         folder = self.directory.pulse(source.name)
         schema = st.StructType([st.StructField("us", st.LongType())])
-        return self._around.session.readStream.schema(schema).json(spark_path(folder))
+        return self.around.session.readStream.schema(schema).json(spark_path(folder))
 
     # Life.
 
@@ -200,7 +203,7 @@ class UnitRun:
                 processingTime=f"{max(1, round(self.unit.every * 1000))} milliseconds"
             )
         self._stopping = False
-        self._finished = False
+        self.has_finished_batch = False
         self._query = writer.start()
 
     def _run_batch(self, frame: DataFrame, batch: int) -> None:
@@ -222,7 +225,7 @@ class UnitRun:
                 self._batches.delivery.begin_again()
                 raise
             self._last_batch = batch
-            self._finished = True
+            self.has_finished_batch = True
         finally:
             self.batch_thread = None
             self._between.release()
@@ -231,11 +234,6 @@ class UnitRun:
     def active(self) -> bool:
         """Whether it still runs."""
         return self._query is not None and self._query.isActive
-
-    @property
-    def has_finished_batch(self) -> bool:
-        """Whether a batch was finished since the last start."""
-        return self._finished
 
     def raise_failure(self) -> None:
         """Raise what ended the StreamingQuery, if something did.
@@ -295,7 +293,7 @@ class UnitRun:
         """Push event time past the last open window. Returns whether one was open."""
         if self.unit.kind is Kind.STATELESS:
             return False
-        end = last_open_end(self._around.session, self.unit, self.directory.checkpoint)
+        end = last_open_end(self.around.session, self.unit, self.directory.checkpoint)
         if end is None:
             return False
         # Watermarks are whole milliseconds; round up so that the window is below it.
@@ -327,11 +325,11 @@ class UnitRun:
                 parts = self._batches.tally.counts()
         by_query: dict[str, Counts] = {}
         for number, counts in parts.items():
-            by_query.setdefault(self._names[number], Counts()).add(counts)
+            by_query.setdefault(self.charge.names[number], Counts()).add(counts)
         return by_query
 
     def _state(self) -> dict[int, dict[str, int]]:
-        return open_counts(self._around.session, self.unit, self.directory.checkpoint)
+        return open_counts(self.around.session, self.unit, self.directory.checkpoint)
 
     def _save_counts(self, batch: int) -> None:
         """Keep the counts after this batch and after the one before, which may be done again."""
@@ -363,13 +361,15 @@ class UnitRun:
         if isinstance(self._batches, StatelessBatches):
             self._batches.read_us = saved["read_us"]
         self._batches.restore({int(n): Counts(*values) for n, values in saved["settled"].items()})
-        own = set(self._names.values())
+        own = set(self.charge.names.values())
         self.progress.clear()
         for query, (answers, rejected, at) in saved["answered"].items():
             if query in own:
                 self.progress[query] = QueryProgress(answers, rejected, at)
         self.failing.clear()
-        self.failing.update({q: r for q, r in saved["failing"].items() if q in self._delivering})
+        self.failing.update(
+            {q: r for q, r in saved["failing"].items() if q in self.charge.delivering}
+        )
         if saved["narrow"] and not self.layout.narrow and isinstance(self._batches, StackBatches):
             self._batches.tally.widen(self._state())
 
