@@ -88,6 +88,8 @@ def test_a_query_is_subscribed_with_all_it_has(
         (["unsubscribe", "q", "--keep"], {"ask": "unsubscribe", "name": "q", "keep": True}),
         (["pause", "q"], {"ask": "pause", "name": "q"}),
         (["resume", "q"], {"ask": "resume", "name": "q"}),
+        (["pause"], {"ask": "pause", "name": None}),
+        (["resume"], {"ask": "resume", "name": None}),
         (["stop"], {"ask": "stop"}),
         (["status", "--exact"], {"ask": "status", "exact": True}),
     ],

@@ -9,7 +9,7 @@ from rich.console import Console
 from tests.cli.flows import GOOD, write
 
 from evenflow.cli.progress import _Lines, progress_table, total_rate
-from evenflow.cli.status import status_text
+from evenflow.cli.status import operators_text, status_text
 from evenflow.errors import StateError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ HEAVY = {
     "reason": None,
     "rows_per_second": 51234.5,
     "age_seconds": 6.0,
+    "delay_seconds": 1.5,
     "deadline_seconds": 5.0,
     "share_kept": 1.0,
     "answers": 7,
@@ -146,11 +147,52 @@ def test_status_is_read_from_the_state_directory(
 
 
 def test_the_status_table_has_the_counts() -> None:
-    head, titles, heavy, positive = status_text(STATUS).splitlines()
+    head, titles, heavy, positive, *_ = status_text(STATUS).splitlines()
     assert head == "metering: stopped, 2 queries"
     assert titles.split()[-1] == "shed"
-    assert heavy.split()[2:] == "7 51,234 6.0 1,200 1,000 100 40 50 10 0".split()
-    assert positive.split()[2:] == ["-"] * 10
+    assert heavy.split()[2:] == "7 51,234 6.0 1.5 1,200 1,000 100 40 50 10 0".split()
+    assert positive.split()[2:] == ["-"] * 11
+
+
+def test_the_status_tells_units_sources_and_what_is_wrong() -> None:
+    late = {**HEAVY, "delay_seconds": 7.5, "late": "batches of unit u1 take 4.0 s instead of 1 s"}
+    failing: dict[str, Any] = {
+        "read": 1,
+        "state": "failing",
+        "reason": "no broker",
+        "retry_seconds": 4.0,
+    }
+    failing |= {"rows_per_second": 0.0, "rows_behind": 12}
+    unit: dict[str, Any] = {
+        "id": "u1",
+        "kind": "hash",
+        "queries": ["heavy"],
+        "rows_per_second": 5.0,
+    }
+    unit |= {"every_seconds": 1.0, "batch_seconds": 4.0, "state_rows": 12_000}
+    unit |= {"state_bytes": 3_500_000}
+    found = {**STATUS, "units": [unit], "queries": {"heavy": late}, "sources": {"s": failing}}
+    lines = status_text(found).splitlines()
+    assert "u1 hash 1 5.0 1.0 4.0 12,000 3.5".split() in [line.split() for line in lines]
+    assert "s failing 1 0.0 12".split() in [line.split() for line in lines]
+    assert lines[-2:] == [
+        "heavy is late, 7.5 s of 5.0 s: batches of unit u1 take 4.0 s instead of 1 s",
+        "source s fails, next try in 4.0 s: no broker",
+    ]
+
+
+def test_the_operators_are_a_table_too() -> None:
+    where: dict[str, Any] = {"kind": "where", "text": "kwh > 5", "queries": ["heavy"]}
+    where |= {"in_per_second": 1000.0, "out_per_second": None}
+    source: dict[str, Any] = {
+        "kind": "source",
+        "text": "readings",
+        "queries": ["heavy", "positive"],
+    }
+    source |= {"in_per_second": 1000.0, "out_per_second": 1000.0}
+    _, first, second = operators_text({**STATUS, "operators": [source, where]}).splitlines()
+    assert first.split() == "source 1,000 1,000 2 queries readings".split()
+    assert second.split() == "where 1,000 - heavy kwh > 5".split()
 
 
 def test_compare_exits_with_1_where_answers_differ(

@@ -51,7 +51,7 @@ def test_a_slot_mix_up_is_found(
     """Two slots of one type change places between the state and the answers."""
     original = demux.answers
 
-    def mixed(rows: demux.Rows, plan: AnswerPlan) -> tuple[pa.Table | None, int]:
+    def mixed(rows: demux.Rows, plan: AnswerPlan) -> tuple[pa.Table | None, pa.Table | None]:
         slots = [
             p.column for _, p in plan.outputs if isinstance(p, Copy) and "_bigint_" in p.column
         ]
@@ -93,7 +93,7 @@ def test_a_lost_null_key_is_found(
     """Groups of which a key is NULL are not answered."""
     original = demux.answers
 
-    def without(rows: demux.Rows, plan: AnswerPlan) -> tuple[pa.Table | None, int]:
+    def without(rows: demux.Rows, plan: AnswerPlan) -> tuple[pa.Table | None, pa.Table | None]:
         table, rejected = original(rows, plan)
         keys = [n for n, p in plan.outputs if isinstance(p, Copy) and p.column.startswith("key_")]
         if table is not None:

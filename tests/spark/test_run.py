@@ -530,7 +530,7 @@ def test_the_status_of_the_run_before_is_forgotten(spark: SparkSession, tmp_path
     run_all(spark, flow)
     assert read_status("flow", flow.state)["queries"]["p"]["answers"] == 1
     run = Run(flow.spec(), spark, flow.state)
-    with pytest.raises(StateError, match="is running"):
+    with pytest.raises(StateError, match="was ended before"):
         read_status("flow", flow.state)
     run.stop()
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from evenflow.flow import Flow
 
 QueryName = Annotated[str, typer.Argument(metavar="QUERY", help="The query's name.")]
+AnyQuery = Annotated[
+    str | None, typer.Argument(metavar="[QUERY]", help="The query's name; all of them without.")
+]
 _STOP_SECONDS = 120.0
 
 
@@ -91,25 +94,28 @@ def unsubscribe(
 @guarded
 def pause(
     flow: FlowPath,
-    query: QueryName,
+    query: AnyQuery = None,
     state: State = None,
     verbose: Verbose = False,  # noqa: ARG001  # read by `guarded`
 ) -> None:
-    """Discard the input of a query of a running flow until it resumes."""
+    """Discard the input of a query until it resumes; without QUERY, hold that of the whole flow."""
     _ask(flow, state, {"ask": "pause", "name": query})
-    say(f"query {query} is paused")
+    say("the flow is paused, its input waits" if query is None else f"query {query} is paused")
 
 
 @guarded
 def resume(
     flow: FlowPath,
-    query: QueryName,
+    query: AnyQuery = None,
     state: State = None,
     verbose: Verbose = False,  # noqa: ARG001  # read by `guarded`
 ) -> None:
-    """Answer a paused or quarantined query again, from its first whole window on."""
+    """Answer a paused or quarantined query again, from its first whole window on.
+
+    Without QUERY, a paused flow goes on where it was.
+    """
     _ask(flow, state, {"ask": "resume", "name": query})
-    say(f"query {query} is running")
+    say("the flow is running" if query is None else f"query {query} is running")
 
 
 @guarded

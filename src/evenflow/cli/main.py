@@ -15,6 +15,7 @@ from evenflow.cli.control import pause, resume, stop, subscribe, unsubscribe
 from evenflow.cli.demo import demo
 from evenflow.cli.doctor import doctor
 from evenflow.cli.explain import explain
+from evenflow.cli.rejects import rejects
 from evenflow.cli.run import run
 from evenflow.cli.setup import setup
 from evenflow.cli.status import status
@@ -30,7 +31,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_ON_FILES = (check, explain, run, status)
+_ON_FILES = (check, explain, run, status, rejects)
 _ON_RUNNING_FLOWS = (subscribe, unsubscribe, pause, resume, stop)
 _OTHERS = (compare, demo, setup, doctor, bench, schema)
 for command in (*_ON_FILES, *_ON_RUNNING_FLOWS, *_OTHERS):

@@ -63,7 +63,7 @@ def progress_table(status: Status, elapsed: float) -> Table:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column("query", no_wrap=True)
     table.add_column("state")
-    for name in ("rows/s", "answers", "age s"):
+    for name in ("rows/s", "answers", "age s", "delay s"):
         table.add_column(name, justify="right", min_width=9)
     for name, query in status.get("queries", {}).items():
         table.add_row(
@@ -71,7 +71,8 @@ def progress_table(status: Status, elapsed: float) -> Table:
             Text(str(query.get("state")), style=_style(query)),
             cell_text(query.get("rows_per_second")),
             cell_text(query.get("answers")),
-            Text(cell_text(query.get("age_seconds")), style=_age_style(query)),
+            cell_text(query.get("age_seconds")),
+            Text(cell_text(query.get("delay_seconds")), style="red" if query.get("late") else ""),
         )
     return table
 
@@ -87,11 +88,6 @@ def total_rate(status: Status) -> float | None:
 
 def _style(query: dict[str, Any]) -> str:
     return {"running": "green", "quarantined": "bold red"}.get(str(query.get("state")), "yellow")
-
-
-def _age_style(query: dict[str, Any]) -> str:
-    age, deadline = query.get("age_seconds"), query.get("deadline_seconds")
-    return "red" if age is not None and deadline is not None and age > deadline else ""
 
 
 class _Lines:

@@ -21,16 +21,17 @@ from evenflow.cli.command import (
     put_json,
     wants_json,
 )
-from evenflow.cli.table import text_table
+from evenflow.cli.table import cell_text, text_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from evenflow.cli.table import Cell
 
 Status = dict[str, Any]
 
 _WATCH_SECONDS = 1.0
+_MOST_TEXT = 80
 
 _COUNTS = ("in", "contributed", "open", "late", "filtered", "rejected")
 
@@ -41,6 +42,9 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Show it live until Ctrl-C.")] = False,
     exact: Annotated[
         bool, typer.Option("--exact", help="Read the state of open windows, between two batches.")
+    ] = False,
+    operators: Annotated[
+        bool, typer.Option("--operators", help="Also show the rates of every operator.")
     ] = False,
     state: State = None,
     as_json: AsJson = False,
@@ -55,7 +59,8 @@ def status(
     where = state or found.state
     if watch:
         _watch(lambda: find_status(found.name, where, exact=exact))
-    report_status(find_status(found.name, where, exact=exact), wants_json(as_json, format_))
+    status_ = find_status(found.name, where, exact=exact)
+    report_status(status_, wants_json(as_json, format_), operators=operators)
 
 
 def _watch(find: Callable[[], Status]) -> None:
@@ -71,8 +76,8 @@ def _watch(find: Callable[[], Status]) -> None:
             time.sleep(_WATCH_SECONDS)
 
 
-def report_status(found: Status, as_json: bool) -> None:
-    """Print a status object.
+def report_status(found: Status, as_json: bool, *, operators: bool = False) -> None:
+    """Print a status object, as a table with or without its operators.
 
     Raises:
         typer.Exit: Something is quarantined.
@@ -81,6 +86,8 @@ def report_status(found: Status, as_json: bool) -> None:
         put_json(found)
     else:
         put(status_text(found))
+        if operators:
+            put("\n" + operators_text(found))
     if is_unhealthy(found):
         raise typer.Exit(UNHEALTHY)
 
@@ -91,18 +98,90 @@ def is_unhealthy(found: Status) -> bool:
 
 
 def status_text(found: Status) -> str:
-    """Return the table of a status object."""
-    headers = ("query", "state", "answers", "rows/s", "age s", *_COUNTS, "shed")
+    """Return the tables of a status object: queries, units, sources, and what is wrong."""
+    headers = ("query", "state", "answers", "rows/s", "age s", "delay s", *_COUNTS, "shed")
     queries: Mapping[str, Any] = found.get("queries", {})
     rows = [_row(name, query) for name, query in queries.items()]
     running = "running" if found.get("running") else "stopped"
+    running = "paused" if found.get("paused") else running
     lines = [f"{found.get('flow')}: {running}, {len(rows)} queries", text_table(headers, rows)]
+    if found.get("units"):
+        lines += ["", _units_text(found), "", _sources_text(found)]
+    lines += [f"{name} {trouble}" for name, q in queries.items() for trouble in _troubles(q)]
     lines += [
-        f"{name} is quarantined: {query.get('reason')}"
-        for name, query in queries.items()
-        if query.get("state") == "quarantined"
+        f"source {name} fails, next try in {cell_text(each.get('retry_seconds'))} s: "
+        f"{each.get('reason')}"
+        for name, each in found.get("sources", {}).items()
+        if each.get("state") == "failing"
     ]
     return "\n".join(lines)
+
+
+def _troubles(query: Mapping[str, Any]) -> Iterator[str]:
+    if query.get("state") == "quarantined":
+        yield f"is quarantined: {query.get('reason')}"
+    if query.get("late"):
+        yield (
+            f"is late, {query.get('delay_seconds')} s of {query.get('deadline_seconds')} s: "
+            f"{query.get('late')}"
+        )
+
+
+def _units_text(found: Status) -> str:
+    headers = ("unit", "kind", "queries", "rows/s", "every s", "batch s", "state rows", "state MB")
+    rows = [
+        [
+            unit.get("id"),
+            unit.get("kind"),
+            len(unit.get("queries", ())),
+            unit.get("rows_per_second"),
+            unit.get("every_seconds"),
+            unit.get("batch_seconds"),
+            unit.get("state_rows"),
+            None if unit.get("state_bytes") is None else round(unit["state_bytes"] / 1e6, 1),
+        ]
+        for unit in found.get("units", ())
+    ]
+    return text_table(headers, rows)
+
+
+def _sources_text(found: Status) -> str:
+    headers = ("source", "state", "read", "rows/s", "behind")
+    rows = [
+        [
+            name,
+            each.get("state"),
+            each.get("read"),
+            each.get("rows_per_second"),
+            each.get("rows_behind"),
+        ]
+        for name, each in found.get("sources", {}).items()
+    ]
+    return text_table(headers, rows)
+
+
+def operators_text(found: Status) -> str:
+    """Return the table of a status object's operators."""
+    headers = ("operator", "in/s", "out/s", "of", "what")
+    rows = [
+        [
+            each.get("kind"),
+            each.get("in_per_second"),
+            each.get("out_per_second"),
+            _of(each.get("queries", ())),
+            _short(str(each.get("text"))),
+        ]
+        for each in found.get("operators", ())
+    ]
+    return text_table(headers, rows)
+
+
+def _of(queries: Sequence[str]) -> str:
+    return queries[0] if len(queries) == 1 else f"{len(queries)} queries"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 3] + "..."
 
 
 def _row(name: str, query: Mapping[str, Any]) -> list[Cell]:
@@ -114,6 +193,7 @@ def _row(name: str, query: Mapping[str, Any]) -> list[Cell]:
         query.get("answers"),
         query.get("rows_per_second"),
         query.get("age_seconds"),
+        query.get("delay_seconds"),
         *(counts.get(field) for field in _COUNTS),
         sum(shed.values()) if isinstance(shed, dict) else shed,
     ]

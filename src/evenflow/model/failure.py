@@ -12,6 +12,8 @@ from evenflow.model.coercion import integer_range, raw_result
 from evenflow.model.expression import Call, Cast, Literal, children
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from evenflow.model.expression import AggregateCall, Expression
 
 _OVERFLOWING = ("+", "-", "*", "neg", "abs")
@@ -24,8 +26,18 @@ _EXACT_SIGN = 34
 
 def can_fail(expression: Expression) -> bool:
     """Whether evaluating it can raise on some tuple."""
-    if any(can_fail(child) for child in children(expression)):
-        return True
+    return next(failing_parts(expression), None) is not None
+
+
+def failing_parts(expression: Expression) -> Iterator[Expression]:
+    """Yield the parts of an expression that can raise by themselves, the innermost first."""
+    for child in children(expression):
+        yield from failing_parts(child)
+    if _can_fail_itself(expression):
+        yield expression
+
+
+def _can_fail_itself(expression: Expression) -> bool:
     match expression:
         case Cast(operand=operand, type=target):
             return _cast_can_fail(operand, target)

@@ -27,9 +27,9 @@ def answer(run: Run, request: Mapping[str, Any]) -> Any:
             run.subscribe(name, sql, **_options(query))
         case {"ask": "unsubscribe", "name": str(name)}:
             run.unsubscribe(name, keep=bool(request.get("keep")))
-        case {"ask": "pause", "name": str(name)}:
+        case {"ask": "pause", "name": str() | None as name}:
             run.pause(name)
-        case {"ask": "resume", "name": str(name)}:
+        case {"ask": "resume", "name": str() | None as name}:
             run.resume(name)
         case {"ask": "stop"}:
             run.stop_asked.set()

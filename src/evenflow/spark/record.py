@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
+from pyspark.sql import functions as F
 
 from evenflow.errors import ConfigError, RunError
 from evenflow.model.flow import FlowSpec, Reader
+from evenflow.spark.compile.trunk import MISFIT
 from evenflow.spark.sink.demux import answer_schema
 from evenflow.spark.source.generator_options import GENERATORS
 from evenflow.spark.source.sources import Sources
@@ -118,6 +120,8 @@ def _record_source(
 ) -> None:
     recorder = _Recorder(rows)
     frame = sources.open(source)
+    if MISFIT in frame.columns:
+        frame = frame.filter(F.col(MISFIT).isNull())
     writer = frame.writeStream.foreachBatch(recorder)
     query = (writer.trigger(availableNow=True) if finite else writer).start()
     try:

@@ -96,6 +96,7 @@ class Run:
             around = Surroundings(
                 self.session,
                 self._sources.open,
+                self._sources.has_misfits,
                 self._sources.open_table,
                 self._applied,
                 self._definitions.queries,
@@ -258,21 +259,31 @@ class Run:
         """
         self._supervisor.ask(Keep(name=name) if keep else Unsubscribe(name=name))
 
-    def pause(self, name: str) -> None:
+    def pause(self, name: str | None = None) -> None:
         """Discard a query's input, and cut its open windows, until it resumes.
+
+        Without a name all units stand still: their input waits, and nothing is discarded.
 
         Raises:
             ConfigError: There is no such query, or it cannot be paused.
         """
-        self._supervisor.ask(Pause(name=name))
+        if name is None:
+            self._supervisor.pause()
+        else:
+            self._supervisor.ask(Pause(name=name))
 
-    def resume(self, name: str) -> None:
+    def resume(self, name: str | None = None) -> None:
         """Answer a paused or quarantined query again, from its first whole window on.
+
+        Without a name units that stand still go on where they were.
 
         Raises:
             ConfigError: There is no such query.
         """
-        self._supervisor.ask(Resume(name=name))
+        if name is None:
+            self._supervisor.resume()
+        else:
+            self._supervisor.ask(Resume(name=name))
 
     def change(self, *requests: Request) -> None:
         """Make several changes at once.

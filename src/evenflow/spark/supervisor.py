@@ -66,6 +66,8 @@ class Supervisor:
         """Units that fail for good, and why. They keep their state; their input waits."""
         self.ended = threading.Event()
         """No unit runs, or will run, any more."""
+        self.paused = False
+        """All units stand still, and their input waits."""
         self._waiting: list[_Ticket] = []
         self._asked = threading.Condition()
         self._stopping = False
@@ -112,17 +114,46 @@ class Supervisor:
             ConfigError: One of them was refused. The others were made.
             RunError: The flow is not running.
         """
-        if self._is_batch():
-            raise RunError("a flow cannot be changed from inside one of its batches")
         ticket = _Ticket(requests)
         with self._asked:
-            if self._thread is None or self._stopping:
-                raise RunError("the flow is not running")
+            self._refuse_if_not_running()
             self._waiting.append(ticket)
             self._asked.notify_all()
         ticket.done.wait()
         if ticket.error is not None:
             raise ticket.error
+
+    def pause(self) -> None:
+        """Stop all units after their running batches; what comes in waits for them.
+
+        Raises:
+            RunError: The flow is not running.
+        """
+        self._refuse_if_not_running()
+        with self.still:
+            if not self.paused:
+                self._units.stop()
+                self.paused = True
+
+    def resume(self) -> None:
+        """Start the units again.
+
+        Raises:
+            RunError: The flow is not running.
+        """
+        self._refuse_if_not_running()
+        with self.still:
+            if self.paused:
+                self._units.start(available_now=not self._retry, without=self.held)
+                self.paused = False
+                for retry in self.retries.values():
+                    retry.at = None
+
+    def _refuse_if_not_running(self) -> None:
+        if self._is_batch():
+            raise RunError("a flow cannot be changed from inside one of its batches")
+        if self._thread is None or self._stopping:
+            raise RunError("the flow is not running")
 
     def _is_batch(self) -> bool:
         """Whether the caller is a batch, for which a change would wait for ever."""
@@ -170,6 +201,8 @@ class Supervisor:
     def _tend(self) -> None:
         with self.still:
             self._make_changes()
+            if self.paused:
+                return
             for unit, run in list(self._units.runs.items()):
                 self._look_at(unit, run)
             if self._retry and not self.done and self._units.is_dry():

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evenflow.errors import InternalError
-from evenflow.model.operator import Source, upstream
 from evenflow.model.unit import Kind
 from evenflow.schedule.cut import build_units
 from evenflow.schedule.life import Facts, change
@@ -33,8 +32,9 @@ from evenflow.spark.unit.seed import keep_seed, sow, sow_stateless
 from evenflow.spark.unit.unit_run import Charge, UnitRun, saved_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from evenflow.model.operator import Source
     from evenflow.model.query import Query
     from evenflow.model.unit import Family, Unit
     from evenflow.schedule.layout import UnitLayout
@@ -86,11 +86,12 @@ class Units:
             self._take_over(each, each.layout)
         return outcome
 
-    def start(self, *, available_now: bool) -> None:
-        """Start all units."""
+    def start(self, *, available_now: bool, without: Collection[str] = ()) -> None:
+        """Start all units, without some."""
         self._available_now = available_now
-        for each in list(self.runs.values()):
-            each.start(available_now=available_now)
+        for id_, each in list(self.runs.items()):
+            if id_ not in without:
+                each.start(available_now=available_now)
 
     def stop(self) -> None:
         """Stop all units after their running batches; they can be started again."""
@@ -162,13 +163,14 @@ class Units:
         outcome = self._decide(requests, self.facts())
         self._commit(outcome.life, new)
         self._drop_sinks(outcome.life)
-        for id_ in stopping:
-            del self.runs[id_]
+        before_runs = {id_: self.runs.pop(id_) for id_ in stopping}
         for unit, layout in self._units(outcome.life):
             if unit.id in self.runs:
                 continue
             made = prepared.get(unit.id) or self._made(unit, layout, outcome.life)
             self._take_over(made, layout)
+            if unit.id in before_runs:
+                made.pace = before_runs[unit.id].pace
             self.runs[unit.id] = made
             if self._available_now is not None:
                 made.start(available_now=self._available_now)
@@ -305,11 +307,8 @@ def _new_queries(requests: Sequence[Request], outcome: Outcome) -> dict[str, Que
 
 def _read_by(run: UnitRun) -> dict[str, str] | None:
     """Return how far a unit has read each source, by name; None if it cannot be told."""
-    sources = [each.name for each in upstream(run.unit.trunk) if isinstance(each, Source)]
-    lines = committed_offsets(run.directory.checkpoint)
-    # A source of a unit with windows is followed by its pulse.
-    own = lines if run.unit.kind is Kind.STATELESS else lines[::2]
-    return dict(zip(sources, own, strict=True)) if len(own) == len(sources) else None
+    found = run.by_source(committed_offsets(run.directory.checkpoint))
+    return dict(found) if len(found) == len(run.read_sources) else None
 
 
 def _watermark_ms(read_us: int | None, delay_us: int) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from evenflow.base.duration import format_us
 from evenflow.model.expression import AggregateCall, Call, Case, Cast, Column, Literal
+from evenflow.model.failure import failing_parts
 from evenflow.model.operator import (
     Aggregate,
     Apply,
@@ -50,6 +51,22 @@ def aggregate_text(call: AggregateCall, names: Mapping[str, str] | None = None) 
         else ""
     )
     return f"{call.function}({inner}){tail}"
+
+
+def failure_text(expression: Expression, names: Mapping[str, str] | None = None) -> str:
+    """Return how an expression can fail on a tuple: `division by zero in a / b`."""
+    found = dict.fromkeys(_failure(part, names or {}) for part in failing_parts(expression))
+    return " or ".join(found)
+
+
+def _failure(part: Expression, names: Mapping[str, str]) -> str:
+    text = expression_text(part, names)
+    match part:
+        case Cast():
+            return f"bad value for {text}"
+        case Call(function="/" | "%"):
+            return f"division by zero in {text}"
+    return f"overflow in {text}"
 
 
 def window_text(window: Window) -> str:

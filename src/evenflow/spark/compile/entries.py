@@ -17,7 +17,7 @@ from evenflow.spark.compile.carriers import LONG
 from evenflow.spark.compile.columns import compile_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import Column as SparkColumn
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from evenflow.spark.compile.keys import StackKeys
 
 _KIND = 1 << 28
-LATE, CUT, REJECTED, LEDGER, REST, PULSE = (kind * _KIND for kind in range(1, 7))
+LATE, CUT, REJECTED, LEDGER, REST, PULSE, FAILED = (kind * _KIND for kind in range(1, 8))
 """Family numbers of rows that are not answers begin here."""
 
 _LEDGERS = 1024
@@ -40,9 +40,17 @@ def ledger(era: int, index: int = 0) -> int:
 
 def ledger_of(family: int) -> tuple[int, int] | None:
     """Return era and index if a family number is a ledger's."""
-    if not LEDGER <= family < REST:
-        return None
-    return divmod(family - LEDGER, _LEDGERS)
+    return divmod(family - LEDGER, _LEDGERS) if LEDGER <= family < REST else None
+
+
+def failed_ledger(era: int, index: int = 0) -> int:
+    """Return the family number of a ledger of tuples on which the trunk failed."""
+    return FAILED + era * _LEDGERS + index
+
+
+def failed_ledger_of(family: int) -> tuple[int, int] | None:
+    """Return era and index if a family number is that of a ledger of failed tuples."""
+    return divmod(family - FAILED, _LEDGERS) if family >= FAILED else None
 
 
 ALL_BITS = -1
@@ -91,6 +99,8 @@ class EntryBuilder:
         self._resolve = resolve
         self._failed = failed
         self.once = Once()
+        self.rejecting: list[SparkColumn] = []
+        """The ways to be rejected: whether a tuple is. Known when all entries are."""
         self._keys = keys
         self._conditions: dict[Condition, SparkColumn] = {}
 
@@ -153,23 +163,33 @@ class EntryBuilder:
         error = self._fails(family.conditions[member.condition])
         if error is None:
             return
+        if self._failed is not None:
+            error = error & ~self._failed
         window = family.window
         value = self.once.keep(f"_e{member.number}", F.when(error, F.lit(ALL_BITS).cast(LONG)))
+        self.rejecting.append(value.isNotNull())
         for offset, windows in self._offsets(window):
             special = self._special(REJECTED + member.number, value, window.slide_us, offset)
             yield replace(special, windows=windows)
 
     def _ledger_entries(self) -> Iterator[Entry]:
         one = F.lit(ALL_BITS).cast(LONG)
-        if self._unit.narrow:
-            yield self._special(REST, one, None, 0)
-            yield self._special(PULSE, one, None, 0)
-            return
         era = self._unit.era
-        yield self._special(ledger(era), one, None, 0)
+        if self._failed is not None:
+            self.rejecting.append(self._failed)
+        if self._unit.narrow:
+            for family in (REST, PULSE, failed_ledger(era)):
+                yield self._special(family, one, None, 0)
+            return
+        yield from self._ledgers(ledger, one)
+        if self._failed is not None:
+            yield from self._ledgers(failed_ledger, F.when(self._failed, one))
+
+    def _ledgers(self, number: Callable[[int, int], int], value: SparkColumn) -> Iterator[Entry]:
+        yield self._special(number(self._unit.era, 0), value, None, 0)
         for index, (size, slide) in enumerate(self._unit.irregular):
             oldest = size - 1 - (Window(size, slide).per_tuple - 1) * slide
-            yield self._special(ledger(era, 1 + index), one, slide, oldest)
+            yield self._special(number(self._unit.era, 1 + index), value, slide, oldest)
 
     def _special(self, family: int, value: SparkColumn, slide: int | None, offset: int) -> Entry:
         keys = (None,) * len(self._unit.key_slots)
@@ -192,7 +212,7 @@ class EntryBuilder:
     def _fails(self, condition: Condition) -> SparkColumn | None:
         """Return whether a tuple is rejected, or None if it never is."""
         compiled = compile_expression(condition.predicate, self._resolve)
-        errors = [e for e in (compiled.error, self._failed) if e is not None]
+        errors = [] if compiled.error is None else [compiled.error]
         for guard in condition.guards:
             error = compile_expression(guard, self._resolve).error
             if error is not None:

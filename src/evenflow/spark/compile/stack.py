@@ -25,8 +25,9 @@ event-time key: windows of all sizes live in one state, close and turn late exac
 Four kinds of rows besides answers share the state, so that counts commit with the batch: late rows
 (`LATE` + family; their window is closed, their counts say so per condition), cut rows (`CUT` +
 family; their window began before the family did), rejected rows (`REJECTED` + member number) and
-the ledger (`LEDGER`, one row per tuple, by era). They carry the smallest event time that is not
-late, `late bound`, and so come out with the next window.
+the ledgers (`LEDGER`, one row per tuple, by era; `FAILED`, of those on which the trunk failed and
+which all reject). They carry the smallest event time that is not late, `late bound`, and so come
+out with the next window. Samples of rejected tuples are observed on the way (`sample`).
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ from pyspark.sql import functions as F
 
 from evenflow.model.expression import Column, walk
 from evenflow.spark.compile.carriers import LONG
-from evenflow.spark.compile.entries import CUT, LATE, EntryBuilder, ledger
+from evenflow.spark.compile.entries import CUT, LATE, EntryBuilder, failed_ledger, ledger
 from evenflow.spark.compile.expand import AT, VALUE, choose, expand, look_up
 from evenflow.spark.compile.keys import FAMILY, StackKeys, with_nulls
+from evenflow.spark.compile.sample import observe_rejects, sample_text
 from evenflow.spark.compile.slots import SlotInputs
 
 if TYPE_CHECKING:
@@ -88,7 +90,7 @@ class StackBuilder:
         bounds: Bounds,
         delay_ms: int,
         pulse: SparkColumn | None,
-        failed: SparkColumn | None = None,
+        why: SparkColumn | None = None,
     ) -> None:
         """Prepare.
 
@@ -100,7 +102,7 @@ class StackBuilder:
             bounds: What is late, and what is cut.
             delay_ms: The watermark's delay, for the metadata of the event-time key.
             pulse: Not NULL on rows that only move the watermark, if there are such rows.
-            failed: TRUE on tuples that all queries reject, if there are such tuples.
+            why: Not NULL on tuples that all queries reject, if there are such tuples.
         """
         self._unit = unit
         self._frame = frame
@@ -111,7 +113,9 @@ class StackBuilder:
         self._pulse = pulse
         self._narrow = unit.narrow
         self._keys = StackKeys(unit, resolve)
-        self._builder = EntryBuilder(unit, resolve, self._keys, failed)
+        self._why = why
+        self._failed = None if why is None else why.isNotNull()
+        self._builder = EntryBuilder(unit, resolve, self._keys, self._failed)
         self._slides: list[int] = []
 
     def build(self) -> DataFrame:
@@ -139,14 +143,19 @@ class StackBuilder:
         frame = self._frame.select("*", F.unix_micros(self._event_time).alias(US))
         made = once.columns | kept
         frame = frame.select("*", *(value.alias(name) for name, value in made.items()))
+        if self._builder.rejecting:
+            sample = sample_text(self._unit.trunk, self._why)
+            frame = observe_rejects(frame, self._builder.rejecting, sample)
         names = [US, "_bound", *self._arguments(), *kept]
         if self._bounds.since is not None:
             names.append("_since")
         if not self._narrow:
             return expand(frame, names, [e.value for e in entries])
-        family, rest, pulse = range(3)
+        family, rest, pulse, failed = range(4)
         wanted = us.isNotNull() & F.col("_wanted").isNotNull()
         which = F.when(wanted, F.lit(family)).otherwise(F.lit(rest))
+        if self._failed is not None:
+            which = F.when(self._failed, F.lit(failed)).otherwise(which)
         if self._pulse is not None:
             which = F.when(F.col("_pulse").isNotNull(), F.lit(pulse)).otherwise(which)
         return choose(frame, names, which, F.col("_wanted"))
@@ -214,7 +223,8 @@ class StackBuilder:
         push them below the watermark and remove what has yet to move it.
         """
         at = F.col(AT)
-        every = [i for i, e in enumerate(entries) if e.family == ledger(self._unit.era)]
+        ledgers = (ledger(self._unit.era), failed_ledger(self._unit.era))
+        every = [i for i, e in enumerate(entries) if e.family in ledgers]
         wanted = F.col(US).isNotNull() | at.isin(*every)
         if self._pulse is not None:
             wanted = wanted & (F.col("_pulse").isNull() | (at < 0))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from evenflow.errors import ConfigError, InternalError
+from evenflow.graph.explain.wording import failure_text
 from evenflow.model.failure import can_fail
 from evenflow.model.operator import (
     Apply,
@@ -44,8 +45,12 @@ OpenPulse = Callable[[Source], "DataFrame"]
 OpenTable = Callable[[Table], "DataFrame"]
 Applied = Callable[[Apply], Callable[["DataFrame"], "DataFrame"]]
 
-FAILED = "_failed"
-"""TRUE on tuples on which an operator of the trunk failed."""
+MISFIT = "_misfit"
+"""Of a source's stream: the text of a row that does not fit the schema, NULL where it does."""
+WHY = "_why"
+"""Why an operator of the trunk failed on a tuple, NULL where none did."""
+_MOST_TEXT = 1000
+"""Of a row that does not fit."""
 _MET = "_met"
 """TRUE on rows that found their like in a table."""
 
@@ -58,8 +63,8 @@ class Trunk:
     operator: Operator
     pulse: SparkColumn | None
     """Not NULL on rows that only move event time; None if there are none left."""
-    failed: SparkColumn | None = None
-    """TRUE on tuples on which an operator of the trunk failed; None if there are none."""
+    why: SparkColumn | None = None
+    """Why an operator of the trunk failed on a tuple, NULL where none did; None if none can."""
 
     @property
     def resolve(self) -> Resolve:
@@ -88,8 +93,11 @@ class TrunkBuilder:
         pulse: OpenPulse | None,
         table: OpenTable,
         applied: Applied,
+        has_misfits: Callable[[Source], bool] = lambda _: False,
     ) -> None:
         self._source = source
+        self._has_misfits = has_misfits
+        """Whether the stream of a source has the column `MISFIT`."""
         self._pulse = pulse
         """None for units without windows, which need no event time."""
         self._table = table
@@ -99,10 +107,10 @@ class TrunkBuilder:
         """Return the operator's output as a stream."""
         if isinstance(operator, Source):
             frame, pulse = self._open(operator)
-            return Trunk(frame, operator, pulse)
-        if not _can_fail(operator):
+            return Trunk(frame, operator, pulse, F.col(WHY) if WHY in frame.columns else None)
+        if not self._can_fail(operator):
             return Trunk(self.compile(operator), operator, None)
-        return Trunk(self._with_failed(operator), operator, None, F.col(FAILED))
+        return Trunk(self._with_failed(operator), operator, None, F.col(WHY))
 
     def _with_failed(self, operator: Operator) -> DataFrame:
         """Return the operator's output, and beside it the tuples that failed on the way.
@@ -110,24 +118,53 @@ class TrunkBuilder:
         Every query of the unit rejects those, and counts them.
         """
         match operator:
+            case Source():
+                frame, pulse = self._open(operator)
+                if pulse is not None:
+                    frame = _without_pulse(frame, pulse)
+                return frame if WHY in frame.columns else _with_why(frame)
             case Where(input=below, predicate=predicate):
                 held = compile_expression(predicate, resolver(below))
-                frame = self._with_failed(below).withColumn(FAILED, _or_failed([held]))
-                return frame.filter(F.col(FAILED) | held.value)
+                frame = self._with_failed(below).withColumn(WHY, _or_why([predicate], [held]))
+                return frame.filter(F.col(WHY).isNotNull() | held.value)
             case Select(input=below, columns=columns):
                 resolve = resolver(below)
-                made = [compile_expression(e, resolve) for _, e in columns]
+                expressions = [e for _, e in columns]
+                made = [compile_expression(e, resolve) for e in expressions]
                 named = [each.value.alias(f"c{i}") for i, each in enumerate(made)]
-                return self._with_failed(below).select(*named, _or_failed(made).alias(FAILED))
+                why = _or_why(expressions, made)
+                return self._with_failed(below).select(*named, why.alias(WHY))
             case Union(inputs=inputs):
                 return reduce(lambda a, b: a.unionByName(b), map(self._with_failed, inputs))
             case Join():
                 return self._joined(operator, self._with_failed(operator.input))
             case _:
-                return self.compile(operator).withColumn(FAILED, F.lit(False))
+                return _with_why(self.compile(operator))
+
+    def _can_fail(self, operator: Operator) -> bool:
+        """Whether a trunk, down to where a user's function begins, can fail on a tuple."""
+        match operator:
+            case Source():
+                return self._has_misfits(operator)
+            case Where(input=below, predicate=predicate):
+                return can_fail(predicate) or self._can_fail(below)
+            case Select(input=below, columns=columns):
+                return any(can_fail(e) for _, e in columns) or self._can_fail(below)
+            case Union(inputs=inputs):
+                return any(map(self._can_fail, inputs))
+            case Join(input=below, keys=keys):
+                return any(can_fail(e) for e, _ in keys) or self._can_fail(below)
+            case _:
+                return False
 
     def _open(self, source: Source) -> tuple[DataFrame, SparkColumn | None]:
-        frame = positional(self._source(source), source)
+        """Return a source's tuples, with `WHY` if some may not fit, and which are the pulse's."""
+        frame = positional(self._source(source), source, kept=(MISFIT,))
+        if MISFIT in frame.columns:
+            why = F.concat(
+                F.lit("does not fit the schema: "), F.left(F.col(MISFIT), F.lit(_MOST_TEXT))
+            )
+            frame = frame.withColumn(WHY, why).drop(MISFIT)
         if self._pulse is None or source.event_time is None:
             return frame, None
         at = source.schema.names.index(source.event_time)
@@ -138,6 +175,7 @@ class TrunkBuilder:
                 else F.lit(None).cast(to_spark(f.type)).alias(f"c{i}")
                 for i, f in enumerate(source.schema)
             ),
+            *([F.lit(None).cast("string").alias(WHY)] if WHY in frame.columns else []),
             F.lit(True).alias("_is_pulse"),
         )
         both = frame.withColumn("_is_pulse", F.lit(None).cast("boolean")).unionByName(pulse)
@@ -148,8 +186,7 @@ class TrunkBuilder:
         """Return the operator's output without the pulse."""
         match operator:
             case Source():
-                frame, pulse = self._open(operator)
-                return frame if pulse is None else _without_pulse(frame, pulse)
+                return _that_fit(*self._open(operator))
             case Where(input=below, predicate=predicate):
                 compiled = compile_expression(predicate, resolver(below))
                 held = compiled.value
@@ -191,17 +228,20 @@ class TrunkBuilder:
             ),
         )
         inner = join.join_type is JoinType.INNER
-        stay = FAILED in left.columns
-        left = left.withColumn(FAILED, _or_failed(keys)) if stay else _without_errors(left, keys)
+        stay = WHY in left.columns
+        if stay:
+            left = left.withColumn(WHY, _or_why([e for e, _ in join.keys], keys))
+        else:
+            left = _without_errors(left, keys)
         if inner and stay:
             joined = left.join(F.broadcast(right.withColumn(_MET, F.lit(True))), equal, "left")
-            joined = joined.filter(F.col(FAILED) | F.col(_MET).isNotNull())
+            joined = joined.filter(F.col(WHY).isNotNull() | F.col(_MET).isNotNull())
         else:
             joined = left.join(F.broadcast(right), equal, "inner" if inner else "left")
         width = len(join.input.schema)
         columns = [F.col(f"c{i}") for i in range(width)]
         columns += [F.col(f"r{i}").alias(f"c{width + i}") for i in range(len(names))]
-        return joined.select(*columns, *([FAILED] if stay else []))
+        return joined.select(*columns, *([WHY] if stay else []))
 
     def _apply(self, apply: Apply) -> DataFrame:
         below = self.compile(apply.input).toDF(*apply.input.schema.names)
@@ -209,8 +249,14 @@ class TrunkBuilder:
         return positional(result, apply)
 
 
-def positional(frame: DataFrame, operator: Operator) -> DataFrame:
-    """Return a frame's columns under positional names, checked against the operator's schema."""
+def positional(frame: DataFrame, operator: Operator, kept: Sequence[str] = ()) -> DataFrame:
+    """Return a frame's columns under positional names, checked against the operator's schema.
+
+    Args:
+        frame: Has the columns of the schema, in any order and perhaps others.
+        operator: What gives the frame.
+        kept: Other columns that stay, if they are there.
+    """
     found = {f.name.lower(): f for f in frame.schema.fields}
     columns = []
     for index, field in enumerate(operator.schema):
@@ -221,28 +267,29 @@ def positional(frame: DataFrame, operator: Operator) -> DataFrame:
         if not _same(given.dataType, field.type):
             column = column.cast(to_spark(field.type))
         columns.append(column.alias(f"c{index}"))
-    return frame.select(*columns)
+    return frame.select(*columns, *(name for name in kept if name in frame.columns))
 
 
-def _can_fail(operator: Operator) -> bool:
-    """Whether an operator of a trunk, down to where a user's function begins, can fail."""
-    match operator:
-        case Where(input=below, predicate=predicate):
-            return can_fail(predicate) or _can_fail(below)
-        case Select(input=below, columns=columns):
-            return any(can_fail(e) for _, e in columns) or _can_fail(below)
-        case Union(inputs=inputs):
-            return any(map(_can_fail, inputs))
-        case Join(input=below, keys=keys):
-            return any(can_fail(e) for e, _ in keys) or _can_fail(below)
-        case _:
-            return False
+def _or_why(expressions: Sequence[Expression], made: Sequence[Compiled]) -> SparkColumn:
+    """Return why a tuple has failed before, or does so now."""
+    why = F.col(WHY)
+    for expression, each in zip(expressions, made, strict=True):
+        if each.error is not None:
+            why = F.coalesce(why, F.when(each.error, F.lit(failure_text(expression))))
+    return why
 
 
-def _or_failed(made: Sequence[Compiled]) -> SparkColumn:
-    """Return whether a tuple has failed before, or does so now."""
-    errors = [each.error for each in made if each.error is not None]
-    return reduce(lambda a, b: a | b, errors, F.col(FAILED))
+def _with_why(frame: DataFrame) -> DataFrame:
+    """Return tuples of which none has failed yet."""
+    return frame.withColumn(WHY, F.lit(None).cast("string"))
+
+
+def _that_fit(frame: DataFrame, pulse: SparkColumn | None) -> DataFrame:
+    """Return the tuples that fit the schema, without the pulse."""
+    fitting = F.lit(True) if WHY not in frame.columns else F.col(WHY).isNull()
+    if pulse is not None:
+        return _without_pulse(frame, pulse, fitting).drop(WHY)
+    return frame.filter(fitting).drop(WHY)
 
 
 def _unless_it_fails(compiled: Compiled) -> SparkColumn:
@@ -270,10 +317,13 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _without_pulse(frame: DataFrame, pulse: SparkColumn) -> DataFrame:
+def _without_pulse(
+    frame: DataFrame, pulse: SparkColumn, wanted: SparkColumn | None = None
+) -> DataFrame:
     """Remove the pulse's rows above the watermark, and let nothing be pushed below it.
 
     A random expression keeps the filter, and whatever is above it, where it is.
     """
     barrier = F.rand() + F.rand() >= 0
-    return frame.filter(pulse.isNull().eqNullSafe(barrier)).drop("_is_pulse")
+    held = pulse.isNull() if wanted is None else pulse.isNull() & wanted
+    return frame.filter(held.eqNullSafe(barrier)).drop("_is_pulse")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,16 @@ import pyarrow.compute as pc
 from evenflow.model import types as t
 from evenflow.spark.compile.answers import AnswerPlan, Copy, Part, Quotient
 from evenflow.spark.compile.keys import FAMILY
+from evenflow.spark.compile.sample import MOST_SAMPLES
 from evenflow.spark.compile.stack import END
 from evenflow.spark.compile.types import to_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+
+_MOST_ANSWERS = 2
+"""Rejected answers of a query that are shown, per batch."""
 
 Totals = dict[int, dict[str, int]]
 """Sums of count columns, per family number."""
@@ -62,6 +67,10 @@ class Apart:
     """By member number."""
     answers_rejected: dict[int, int] = field(default_factory=dict)
     totals: Totals = field(default_factory=dict)
+    samples: list[str] = field(default_factory=list)
+    """Some of the tuples that were rejected."""
+    answer_samples: dict[int, list[str]] = field(default_factory=dict)
+    """Some of the answers that were, by part."""
 
     def add(self, other: Apart) -> None:
         """Add what another part of the batch's rows says."""
@@ -74,6 +83,8 @@ class Apart:
             known_sums = self.totals.setdefault(family, {})
             for name, value in sums.items():
                 known_sums[name] = known_sums.get(name, 0) + value
+        self.samples = [*self.samples, *other.samples][:MOST_SAMPLES]
+        self.answer_samples.update(other.answer_samples)
 
 
 def take_apart(table: pa.Table, plans: Sequence[AnswerPlan], counts: Sequence[str]) -> Apart:
@@ -87,40 +98,45 @@ def take_apart(table: pa.Table, plans: Sequence[AnswerPlan], counts: Sequence[st
         made, rejected = answers(rows, plan)
         if made is not None:
             apart.answers[plan.number] = made
-        if rejected:
-            apart.answers_rejected[plan.number] = rejected
+        if rejected is not None:
+            apart.answers_rejected[plan.number] = rejected.num_rows
+            apart.answer_samples[plan.number] = _samples(rejected)
     return apart
 
 
-def answers(rows: Rows, plan: AnswerPlan) -> tuple[pa.Table | None, int]:
-    """Return a query's answers, or None if there are none, and how many were rejected."""
+def answers(rows: Rows, plan: AnswerPlan) -> tuple[pa.Table | None, pa.Table | None]:
+    """Return a query's answers, and those that were rejected; None where there are none."""
     table = rows.of(plan.family)
     if table is None:
-        return None, 0
+        return None, None
     keep = pc.greater(table.column(plan.count), 0)
-    keep, before = _without(table, keep, plan.errors)
+    before = pc.and_(keep, _any(table, plan.errors))
+    keep = pc.and_not(keep, before)
     if plan.having is not None:
         keep = pc.and_(keep, pc.fill_null(table.column(plan.having), False))
-    keep, after = _without(table, keep, plan.output_errors)
-    rejected = before + after
+    after = pc.and_(keep, _any(table, plan.output_errors))
+    keep = pc.and_not(keep, after)
+    return _answers(table, keep, plan), _answers(table, pc.or_(before, after), plan)
+
+
+def _answers(table: pa.Table, keep: pa.ChunkedArray, plan: AnswerPlan) -> pa.Table | None:
     table = table.filter(keep)
     if table.num_rows == 0:
-        return None, rejected
+        return None
     columns = [_part(table, part, plan) for _, part in plan.outputs]
-    names = [name for name, _ in plan.outputs]
-    return pa.table(columns, names=names), rejected
+    return pa.table(columns, names=[name for name, _ in plan.outputs])
 
 
-def _without(
-    table: pa.Table, keep: pa.ChunkedArray, errors: Sequence[str]
-) -> tuple[pa.ChunkedArray, int]:
-    """Return which of the kept rows have no error, and how many have one."""
-    rejected = 0
+def _any(table: pa.Table, errors: Sequence[str]) -> pa.ChunkedArray | pa.Array:
+    """Return which rows have one of some errors."""
+    found = pa.array(np.zeros(table.num_rows, dtype=bool))
     for name in errors:
-        bad = pc.and_(keep, pc.fill_null(table.column(name), False))
-        rejected += int(pc.sum(bad).as_py() or 0)
-        keep = pc.and_(keep, pc.invert(bad))
-    return keep, rejected
+        found = pc.or_(found, pc.fill_null(table.column(name), False))
+    return found
+
+
+def _samples(rejected: pa.Table) -> list[str]:
+    return [json.dumps(row, default=str) for row in rejected.slice(0, _MOST_ANSWERS).to_pylist()]
 
 
 def answer_schema(outputs: Sequence[tuple[str, t.DataType]]) -> pa.Schema:

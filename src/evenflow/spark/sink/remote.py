@@ -63,10 +63,11 @@ def deliver_remotely(
 
     done = Done()
     for row in frame.mapInArrow(work, _REPORT).collect():
-        apart, counts, files, failures = pickle.loads(row["report"])
+        kept, said, counts, files, failures = pickle.loads(row["report"])
+        answers = {n: pa.ipc.open_stream(data).read_all() for n, data in kept.items()}
         done.files.update(files)
         done.failures.update(failures)
-        done.apart.add(_revived(apart))
+        done.apart.add(Apart(answers, *said))
         for number, count in counts.items():
             done.rows[number] = done.rows.get(number, 0) + count
     return done
@@ -98,7 +99,8 @@ def _work(
             else:
                 files.append(str(path))
     kept = {n: _bytes(t) for n, t in apart.answers.items() if n in inline}
-    report = pickle.dumps(((kept, apart.answers_rejected, apart.totals), rows, files, failures))
+    said = (apart.answers_rejected, apart.totals, apart.samples, apart.answer_samples)
+    report = pickle.dumps((kept, said, rows, files, failures))
     return pa.record_batch([pa.array([report], pa.binary())], schema=_SCHEMA)
 
 
@@ -107,9 +109,3 @@ def _bytes(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(out, table.schema) as writer:
         writer.write_table(table)
     return out.getvalue().to_pybytes()  # type: ignore[no-any-return]
-
-
-def _revived(report: tuple[dict[int, bytes], dict[int, int], dict[int, dict[str, int]]]) -> Apart:
-    kept, rejected, totals = report
-    answers = {n: pa.ipc.open_stream(data).read_all() for n, data in kept.items()}
-    return Apart(answers, rejected, totals)

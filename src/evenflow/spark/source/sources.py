@@ -29,6 +29,7 @@ from evenflow.spark.source.generator_options import (
     parse_option,
     whole,
 )
+from evenflow.spark.source.misfit import TELL_MISFITS, tells_misfits, with_misfit
 from evenflow.spark.source.replay import ReplayFeed
 from evenflow.spark.source.row_table import RowTables
 from evenflow.spark.state.sealed import write_json
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamReader
+    from pyspark.sql.types import StructType
 
     from evenflow.model.flow import FlowSpec, Reader
     from evenflow.model.operator import Source, Table
@@ -80,6 +82,10 @@ class Sources:
         if reader.format in ("replay", "rows", "dataframe"):
             return self._open_feed(source, reader)
         return self._open_format(source, reader)
+
+    def has_misfits(self, source: Source) -> bool:
+        """Whether a source's stream has the column `MISFIT` beside those of its schema."""
+        return tells_misfits(self._spec.readers[source.name])
 
     def open_nothing(self, source: Source) -> DataFrame:
         """Return a stream with a source's columns and no tuples."""
@@ -257,10 +263,15 @@ class Sources:
             # A pattern without files is an empty stream to Spark; more often it is a mistake.
             with _faults(owner, reader.format, path):
                 self._session.read.text(path)
-        frame = _load(owner, self._session.readStream, reader.format, reader.options, source)
+        options = dict(reader.options)
         if reader.format.lower() == "kafka":
+            frame = _load(owner, self._session.readStream, reader.format, options, source)
             return _from_kafka(frame, source)
-        return frame
+        schema = struct(source.schema)
+        if tells_misfits(reader):
+            options |= TELL_MISFITS
+            schema = with_misfit(source.schema)
+        return _load(owner, self._session.readStream, reader.format, options, source, schema)
 
 
 def _load(
@@ -269,9 +280,10 @@ def _load(
     format_: str,
     options: Mapping[str, str],
     wanted: Source | Table,
+    schema: StructType | None = None,
 ) -> DataFrame:
     path = next((v for k, v in options.items() if k.lower() == "path"), None)
-    schema = struct(wanted.schema)
+    schema = schema or struct(wanted.schema)
     told = reader.format(format_).options(**options)
     with _faults(owner, format_, path):
         if format_.lower() in _FILE_FORMATS:
@@ -291,7 +303,7 @@ def _from_kafka(frame: DataFrame, source: Source) -> DataFrame:
     """Return the columns of a topic: Kafka's own, or those of the JSON in its values."""
     if all(name.lower() in _KAFKA for name in source.schema.names):
         return frame
-    value = F.from_json(F.col("value").cast("string"), struct(source.schema))
+    value = F.from_json(F.col("value").cast("string"), with_misfit(source.schema), TELL_MISFITS)
     return frame.select(value.alias("value")).select(F.col("value.*"))
 
 

@@ -22,6 +22,7 @@ class UnitDirectory:
         self.checkpoint = path / "checkpoint"
         self.late_bound = path / "late-bound.txt"
         self.counts = path / "counts.json"
+        self.rejected = path / "rejected.json"
         self.seed = path / "seed"
         """How far the sources were read where the unit begins, until it has begun."""
 
@@ -106,6 +107,10 @@ class StateDirectory:
     def unit(self, unit: str) -> UnitDirectory:
         """Return the folder of a unit."""
         return UnitDirectory(self.path / "units" / unit)
+
+    def units(self) -> list[UnitDirectory]:
+        """Return the folders of all units."""
+        return [UnitDirectory(path) for path in sorted((self.path / "units").glob("*"))]
 
     def feed(self, source: str) -> Path:
         """Return the folder into which a source's finite data is laid as files."""

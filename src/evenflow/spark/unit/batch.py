@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from evenflow.errors import SinkError
-from evenflow.spark.compile.entries import LEDGER, REJECTED
 from evenflow.spark.compile.keys import FAMILY
 from evenflow.spark.sink.demux import Apart, take_apart
 from evenflow.spark.sink.remote import deliver_remotely
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from evenflow.spark.compile.answers import AnswerPlan
     from evenflow.spark.sink.sinks import AnswerSink
     from evenflow.spark.unit.late_bound import LateBound
+    from evenflow.spark.unit.rejects import Rejects
     from evenflow.spark.unit.tally import Counts, StackTally
 
 WRITERS = "evenflow-writer"
@@ -42,6 +42,9 @@ class QueryProgress:
     answers_rejected: int = 0
     last_answer_at: float | None = None
     """Wall-clock seconds at which the newest answer became visible."""
+    delay_seconds: float | None = None
+    """How long ago, at most, what completed the newest answer had arrived when it became visible,
+    unless the source held it back."""
 
 
 @dataclass(slots=True)
@@ -64,6 +67,10 @@ class Delivery:
     """Queries whose answers could not be delivered, and why. They get none from then on."""
     many: bool = False
     """The batch to come may have many answers."""
+    arrived_after: float | None = None
+    """Wall-clock seconds after which the batch's tuples arrived: when the batch before began."""
+    answered: dict[int, int] = field(default_factory=dict)
+    """Answers delivered by this process, by part."""
     _first: bool = True
     """No batch has been delivered yet: the next one may be one that is done again."""
 
@@ -197,6 +204,9 @@ class Delivery:
             progress = self.progress.setdefault(self.queries[number], QueryProgress())
             progress.answers += count
             progress.last_answer_at = now
+            if self.arrived_after is not None:
+                progress.delay_seconds = now - self.arrived_after
+            self.answered[number] = self.answered.get(number, 0) + count
         for number, count in apart.answers_rejected.items():
             if number not in self.queries:
                 continue
@@ -214,14 +224,16 @@ class StackBatches:
     late_bound: LateBound
     tally: StackTally
     delivery: Delivery
+    rejects: Rejects
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Run the batch: exactly one job, then files."""
         take = partial(take_apart, plans=self.plans, counts=self.counts)
         apart = self.delivery.deliver(
-            frame, batch, take, rejected=_rejected_parts, gather_by=FAMILY
+            frame, batch, take, rejected=self._rejected_parts, gather_by=FAMILY
         )
         self.tally.batch(apart.totals, self.delivery.failing_parts)
+        self.rejects.take((), apart.answer_samples)
         self.late_bound.batch_done(batch)
 
     @property
@@ -243,9 +255,6 @@ class StackBatches:
         """Set the counts of what has left the state."""
         self.tally.restore(settled)
 
-
-def _rejected_parts(apart: Apart) -> Iterator[int]:
-    yield from apart.answers_rejected
-    for family in apart.totals:
-        if REJECTED <= family < LEDGER:
-            yield family - REJECTED
+    def _rejected_parts(self, apart: Apart) -> Iterator[int]:
+        yield from apart.answers_rejected
+        yield from self.tally.rejecting(apart.totals)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
@@ -19,7 +20,9 @@ from evenflow.model import types as t
 from evenflow.model.expression import Column
 from evenflow.spark.compile.carriers import LONG
 from evenflow.spark.compile.columns import compile_expression
+from evenflow.spark.compile.sample import MOST_SAMPLES, sample_text
 from evenflow.spark.sink.demux import Apart, decode
+from evenflow.spark.unit.rejects import can_reject
 from evenflow.spark.unit.tally import Counts
 
 if TYPE_CHECKING:
@@ -33,7 +36,9 @@ if TYPE_CHECKING:
     from evenflow.schedule.layout import UnitLayout
     from evenflow.spark.compile.trunk import Trunk
     from evenflow.spark.unit.batch import Delivery
+    from evenflow.spark.unit.rejects import Rejects
 
+SAMPLE = "_sample"
 BITS = 62
 """Branches per mask column."""
 
@@ -59,6 +64,8 @@ class StatelessPlan:
     wanted: SparkColumn
     event_time: SparkColumn | None
     """Of a tuple, in microseconds, if it has one."""
+    sampled: bool
+    """Whether rejected tuples come as samples."""
     branches: tuple[BranchPlan, ...]
 
 
@@ -87,8 +94,16 @@ def plan_stateless(unit: Unit, trunk: Trunk) -> StatelessPlan:
     wanted = F.rand() + F.rand() < 0
     for name in names:
         wanted = wanted | (F.col(name) != 0)
-    computed = (*masks, *values) or (F.lit(0).alias("_nothing"),)
-    return StatelessPlan(computed, wanted, _event_time(unit, trunk), tuple(plans))
+    sampled = can_reject(unit) or trunk.why is not None
+    sample = [_sample(masks[1::2], unit, trunk)] if sampled else []
+    computed = (*masks, *values, *sample) or (F.lit(0).alias("_nothing"),)
+    return StatelessPlan(computed, wanted, _event_time(unit, trunk), sampled, tuple(plans))
+
+
+def _sample(rejects: Sequence[SparkColumn], unit: Unit, trunk: Trunk) -> SparkColumn:
+    """Return the tuple as text if a branch rejects it, or else NULL."""
+    rejected = reduce(lambda a, b: a | b, (mask != 0 for mask in rejects))
+    return F.when(rejected, sample_text(unit.trunk, trunk.why)).alias(SAMPLE)
 
 
 def _event_time(unit: Unit, trunk: Trunk) -> SparkColumn | None:
@@ -112,7 +127,9 @@ def _masks(group: Sequence[Branch], trunk: Trunk) -> tuple[SparkColumn, SparkCol
 
 def _verdict(condition: Condition, trunk: Trunk) -> tuple[SparkColumn, SparkColumn | None]:
     compiled = compile_expression(condition.predicate, trunk.resolve)
-    failures = [e for e in (compiled.error, trunk.failed) if e is not None]
+    failures = [] if compiled.error is None else [compiled.error]
+    if trunk.why is not None:
+        failures.append(trunk.why.isNotNull())
     for guard in condition.guards:
         error = compile_expression(guard, trunk.resolve).error
         if error is not None:
@@ -128,6 +145,8 @@ def take_branches_apart(table: pa.Table, branches: Sequence[BranchPlan]) -> Apar
     apart = Apart()
     if table.num_rows == 0:
         return apart
+    if SAMPLE in table.column_names:
+        apart.samples = _samples(table, branches)
     for plan in branches:
         bit = np.int64(1 << plan.bit)
         held = (table.column(plan.mask).to_numpy() & bit) != 0
@@ -138,6 +157,19 @@ def take_branches_apart(table: pa.Table, branches: Sequence[BranchPlan]) -> Apar
             columns = [decode(rows.column(c), type_) for _, c, type_ in plan.outputs]
             apart.answers[plan.number] = pa.table(columns, names=[n for n, _, _ in plan.outputs])
     return apart
+
+
+def _samples(table: pa.Table, branches: Sequence[BranchPlan]) -> list[str]:
+    """Return rejected tuples, one for each set of branches that rejected some."""
+    rejected = table.filter(pc.is_valid(table.column(SAMPLE)))
+    masks = sorted({plan.rejects for plan in branches})
+    sets = zip(*(rejected.column(mask).to_numpy() for mask in masks), strict=True)
+    first: dict[tuple[int, ...], int] = {}
+    for row, each in enumerate(sets):
+        first.setdefault(each, row)
+        if len(first) == MOST_SAMPLES:
+            break
+    return [rejected.column(SAMPLE)[row].as_py() for row in first.values()]
 
 
 def _rejected_parts(apart: Apart) -> Iterator[int]:
@@ -153,6 +185,7 @@ class StatelessBatches:
     plan: StatelessPlan
     delivery: Delivery
     layout: UnitLayout
+    rejects: Rejects
     settled: dict[int, Counts] = field(default_factory=dict)
     """Counts by part."""
     read_us: int | None = None
@@ -172,6 +205,7 @@ class StatelessBatches:
         take = partial(take_branches_apart, branches=self.plan.branches)
         apart = self.delivery.deliver(wanted, batch, take, rejected=_rejected_parts, gather_by=None)
         self._count(int(seen.get["n"]), apart)
+        self.rejects.take(apart.samples, apart.answer_samples)
         known = [us for us in (self.read_us, seen.get.get("read")) if us is not None]
         self.read_us = max(known, default=None)
 

@@ -11,10 +11,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evenflow.schedule.layout import Fate
-from evenflow.spark.compile.entries import CUT, LATE, REJECTED, REST, ledger_of
+from evenflow.spark.compile.entries import (
+    CUT,
+    LATE,
+    LEDGER,
+    REJECTED,
+    REST,
+    failed_ledger_of,
+    ledger_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from evenflow.model.operator import Window
     from evenflow.schedule.layout import Era, UnitLayout
@@ -145,27 +153,47 @@ class StackTally:
 
     def _arrived(self, held: Held) -> dict[int, Counts]:
         made = {number: Counts() for number in self.layout.numbers}
-        eras = {era.number: era for era in self.layout.eras}
-        ledgers: dict[int, dict[int, int]] = {}
-        for family, sums in held.items():
-            at = ledger_of(family)
-            if at is not None and at[0] in eras:
-                ledgers.setdefault(at[0], {})[at[1]] = next(iter(sums.values()), 0)
-        for number, rows in ledgers.items():
-            era = eras[number]
+        for era, rows in self._ledgers(held, ledger_of):
             for part, fate in era.fates.items():
                 made[part].arrive(_tuple_windows(rows, era, self.layout.windows[part]), fate)
+        for era, rows in self._ledgers(held, failed_ledger_of):
+            for part, fate in era.fates.items():
+                if fate is Fate.TAKEN:
+                    made[part].rejected += _tuple_windows(rows, era, self.layout.windows[part])
         return made
+
+    def _ledgers(
+        self, held: Held, of: Callable[[int], tuple[int, int] | None]
+    ) -> Iterator[tuple[Era, dict[int, int]]]:
+        """Yield what the ledgers of each era count, by their index."""
+        for era in self.layout.eras:
+            found = {}
+            for family, sums in held.items():
+                at = of(family)
+                if at is not None and at[0] == era.number:
+                    found[at[1]] = next(iter(sums.values()), 0)
+            if found:
+                yield era, found
+
+    def rejecting(self, totals: Held) -> Iterator[int]:
+        """Yield the parts of which tuples were rejected, by what left the state in a batch."""
+        for family in totals:
+            if REJECTED <= family < LEDGER:
+                yield family - REJECTED
+        for era, _ in self._ledgers(totals, failed_ledger_of):
+            yield from (part for part, fate in era.fates.items() if fate is Fate.TAKEN)
 
     def _booked_narrow(self, held: Held) -> dict[int, Counts]:
         made = {number: Counts() for number in self.layout.numbers}
         rest = next(iter(held.get(REST, {}).values()), 0)
+        failed = sum(rows.get(0, 0) for _, rows in self._ledgers(held, failed_ledger_of))
         for lease in self.layout.leases:
             if lease.family is None or lease.count is None:
                 continue
             wanted = _sum(held, lease.family, lease.count.name)
             late = _sum(held, LATE + lease.family, lease.count.name)
-            made[lease.number].tuples_in += rest + wanted + late
+            made[lease.number].tuples_in += rest + failed + wanted + late
+            made[lease.number].rejected += failed
         return made
 
 

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
@@ -16,6 +16,7 @@ from evenflow.model.operator import Source, upstream
 from evenflow.model.query import OnError
 from evenflow.model.unit import Kind
 from evenflow.spark.compile.answers import AnswerCompiler
+from evenflow.spark.compile.sample import observed_samples
 from evenflow.spark.compile.stack import NOT_YET, StackBuilder
 from evenflow.spark.compile.trunk import TrunkBuilder
 from evenflow.spark.source.feed import spark_path
@@ -25,12 +26,14 @@ from evenflow.spark.unit.checkpoint import next_batch
 from evenflow.spark.unit.failure import Failure, failure_of
 from evenflow.spark.unit.giving_way import give_way
 from evenflow.spark.unit.late_bound import LateBound
+from evenflow.spark.unit.pace import Pace, totals_of
+from evenflow.spark.unit.rejects import Rejects, can_reject
 from evenflow.spark.unit.state_reader import last_open_end, open_counts
 from evenflow.spark.unit.stateless import StatelessBatches, plan_stateless
 from evenflow.spark.unit.tally import Counts, StackTally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from evenflow.spark.sink.sinks import AnswerSink
     from evenflow.spark.state.directory import UnitDirectory
 
+T = TypeVar("T")
 _COMMIT_SECONDS = 10.0
 """How long to wait for Spark to commit a batch whose work is done."""
 
@@ -52,6 +56,8 @@ class Surroundings:
 
     session: SparkSession
     open_source: Callable[[Source], DataFrame]
+    has_misfits: Callable[[Source], bool]
+    """Whether the stream of a source tells which rows do not fit its schema."""
     open_table: Callable[[Table], DataFrame]
     applied: Callable[[Apply], Callable[[DataFrame], DataFrame]]
     queries: Mapping[str, Query]
@@ -96,6 +102,13 @@ class UnitRun:
         """Whether a batch was finished since the last start."""
         self.batch_thread: int | None = None
         """The thread of the running batch."""
+        self._observes = False
+        """Whether progress tells samples of rejected tuples."""
+        self.pace = Pace()
+        self._began: float | None = None
+        """When the last batch began."""
+        names = {n: q for n, q in charge.names.items() if q in charge.delivering}
+        self._rejects = Rejects(around.session, charge.unit, names, directory.rejected)
         self._frame, self._batches = self._build()
 
     def take_over(self, layout: UnitLayout) -> None:
@@ -134,10 +147,12 @@ class UnitRun:
             pulse=None if self.unit.kind is Kind.STATELESS else self._open_pulse,
             table=self.around.open_table,
             applied=self.around.applied,
+            has_misfits=self.around.has_misfits,
         ).build(self.unit.trunk)
         if self.unit.kind is Kind.STATELESS:
             plan = plan_stateless(self.unit, trunk)
-            return trunk.frame, StatelessBatches(plan, self._delivery(), self.charge.layout)
+            layout = self.charge.layout
+            return trunk.frame, StatelessBatches(plan, self._delivery(), layout, self._rejects)
         bound = LateBound(self.directory.late_bound, self.directory.checkpoint)
         bound.ensure()
         event_time = self.unit.trunk.event_time
@@ -154,14 +169,15 @@ class UnitRun:
             bounds=bound.columns(self.around.session, since=begins),
             delay_ms=max(delays) // 1000,
             pulse=trunk.pulse,
-            failed=trunk.failed,
+            why=trunk.why,
         ).build()
         answers, plans = AnswerCompiler(self.unit).compile(stack)
         counts = tuple(s.name for s in self.unit.slots if s.function == "count")
         delivery = self._delivery()
         delivered = tuple(plan for plan in plans if plan.number in delivery.queries)
         tally = StackTally(self.charge.layout)
-        return answers, StackBatches(delivered, counts, bound, tally, delivery)
+        self._observes = trunk.why is not None or can_reject(self.unit)
+        return answers, StackBatches(delivered, counts, bound, tally, delivery, self._rejects)
 
     def _delivery(self) -> Delivery:
         delivering = self.charge.delivering
@@ -218,8 +234,12 @@ class UnitRun:
                 self._load_counts(batch - 1)
                 self._batches.delivery.begin_again()
             try:
+                self._note_progress()
+                self._batches.delivery.arrived_after = self._began
+                self._began = time.time()
                 self._batches(frame, batch)
                 self._save_counts(batch)
+                self._count_pace()
             except BaseException:
                 self._load_counts(batch - 1)
                 self._batches.delivery.begin_again()
@@ -266,6 +286,18 @@ class UnitRun:
             self._failure = self.failure
             self._stopping = True
             self._query.stop()
+        self._note_progress()
+        self._rejects.look()
+
+    def _note_progress(self) -> None:
+        """Take what Spark reports of the last batch that is done."""
+        last = None if self._query is None else self._query.lastProgress
+        if self.pace.note(last) and last is not None and self._observes:
+            self._rejects.take(observed_samples(last["observedMetrics"]), {})
+
+    def _count_pace(self) -> None:
+        answered = self._batches.delivery.answered
+        self.pace.count(totals_of(self._batches.settled, answered, self.layout.numbers))
 
     def _await_commit(self) -> None:
         """Wait until the last batch whose work is done is committed, or else it is done again."""
@@ -280,12 +312,16 @@ class UnitRun:
         """Return what Spark reported of its latest batches."""
         return list(self._query.recentProgress) if self._query is not None else []
 
-    def progress_rate(self) -> float:
-        """Return input rows per second of recent batches."""
-        recent = self.recent_progress()[-5:]
-        rows = sum(p["numInputRows"] for p in recent)
-        millis = sum(max(1, p["durationMs"].get("triggerExecution", 1)) for p in recent)
-        return 1000.0 * rows / millis if millis else 0.0
+    @property
+    def read_sources(self) -> list[str]:
+        """Its sources, as often and in the order in which its plan reads them."""
+        return [each.name for each in upstream(self.unit.trunk) if isinstance(each, Source)]
+
+    def by_source(self, values: Sequence[T]) -> list[tuple[str, T]]:
+        """Return values that Spark tells for each input of the plan, with the source's name."""
+        # A source of a unit with windows is followed by its pulse.
+        own = values if self.unit.kind is Kind.STATELESS else values[::2]
+        return list(zip(self.read_sources, own, strict=False))
 
     # Draining and counting.
 
