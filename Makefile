@@ -3,6 +3,8 @@
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
+# Tests on Spark wait more than they compute: two processes keep two cores busy.
+TWO := --numprocesses 2 --dist loadgroup
 # The Java that set-up found. Read when a recipe runs, because set-up may run in the same call.
 export JAVA_HOME = $(shell cat .venv/java-home 2>/dev/null)
 
@@ -16,7 +18,8 @@ demo: setup ## run twenty queries over synthetic smart meters, then compare with
 	@.venv/bin/evenflow demo
 
 test: check ## check, then all tests
-	EVENFLOW_HOSTILE=50000 $(PYTEST)
+	EVENFLOW_HOSTILE=50000 $(PYTEST) -m "not spark"
+	$(PYTEST) -m spark $(TWO)
 
 test-fast: setup ## the tests that need no JVM
 	$(PYTEST) -m "not spark"
@@ -31,10 +34,10 @@ bench: setup ## sharing against plain Spark, all cases
 	.venv/bin/evenflow bench sharing
 
 random-test: setup ## 300 random sets of queries against plain Spark
-	EVENFLOW_RANDOM_SETS=300 $(PYTEST) tests/spark/test_random.py
+	EVENFLOW_RANDOM_SETS=300 $(PYTEST) $(TWO) tests/spark/test_random.py
 
 life-test: setup ## 300 random lives of queries against plain Spark
-	EVENFLOW_LIVES=300 $(PYTEST) tests/spark/test_lives.py
+	EVENFLOW_LIVES=300 $(PYTEST) $(TWO) tests/spark/test_lives.py
 
 cluster-test: setup ## the run tests on two executors in JVMs of their own
 	EVENFLOW_MASTER='local-cluster[2,1,1024]' $(PYTEST) -m spark tests/spark

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conftest import TALLY
 from tests.spark.flows import counts
 from tests.spark.lives import LivingSet
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
 LIVES = int(os.environ.get("EVENFLOW_LIVES", "2"))
 SEED = int(os.environ.get("EVENFLOW_SEED", "20261116"))
+EACH_ALONE = True
 
 
 def faults(set_: LivingSet) -> list[str]:
@@ -43,11 +45,9 @@ def faults(set_: LivingSet) -> list[str]:
 
 @pytest.mark.parametrize("number", range(LIVES))
 def test_lives(
-    spark: SparkSession, tmp_path: Path, number: int, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, number: int, record_property: Callable[[str, str], None]
 ) -> None:
+    record_property(TALLY, f"lives (seeds from {SEED})")
     set_ = LivingSet(spark, random.Random(SEED + number), tmp_path, queries=4, files=6)
     found = faults(set_)
     assert not found, "\n".join(found)
-    if number == LIVES - 1:
-        with capsys.disabled():
-            sys.stdout.write(f"\nlives: {LIVES} lived, seeds {SEED} to {SEED + LIVES - 1}\n")

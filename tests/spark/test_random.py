@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,16 +20,19 @@ from evenflow.schedule.cut import cut
 from evenflow.spark.compile.types import struct
 from evenflow.spark.run import Run
 from evenflow.spark.session import own_session
+from tests.conftest import TALLY
 from tests.spark import random_set as rs
 from tests.spark.reference import PlainRun, canonical_rows, count_windows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
 SETS = int(os.environ.get("EVENFLOW_RANDOM_SETS", "20"))
 SEED = int(os.environ.get("EVENFLOW_SEED", "20261115"))
+EACH_ALONE = True
 QUERIES = 5
 FILES = 4
 ROWS = 250
@@ -154,8 +156,9 @@ def wrong_counts(set_: RandomSet, status: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("number", range(SETS))
 def test_shared_answers_equal_plain_answers(
-    spark: SparkSession, tmp_path: Path, number: int, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, number: int, record_property: Callable[[str, str], None]
 ) -> None:
+    record_property(TALLY, f"random sets (seeds from {SEED})")
     set_ = RandomSet(spark, SEED + number, tmp_path)
     shared, status = set_.shared()
     plain = set_.plain()
@@ -165,6 +168,3 @@ def test_shared_answers_equal_plain_answers(
         answers, alone = set_.shared("state-alone", alone=name)
         assert answers[name] == plain[name], name
         assert alone["queries"][name]["counts"] == status["queries"][name]["counts"], name
-    if number == SETS - 1:
-        with capsys.disabled():
-            sys.stdout.write(f"\nrandom sets: {SETS} run, seeds {SEED} to {SEED + SETS - 1}\n")
