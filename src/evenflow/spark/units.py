@@ -8,7 +8,6 @@ it holds; the units start again. Units that the change does not concern never st
 
 from __future__ import annotations
 
-import shutil
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -29,7 +28,7 @@ from evenflow.spark.unit.checkpoint import (
     next_watermark,
     watermark_of,
 )
-from evenflow.spark.unit.seed import keep_seed, sow, sow_stateless
+from evenflow.spark.unit.seed import forget_seed, keep_seed, sow, sow_stateless
 from evenflow.spark.unit.unit_run import Charge, UnitRun, saved_counts
 
 if TYPE_CHECKING:
@@ -219,7 +218,7 @@ class Units:
                 if committed_batch(directory.checkpoint) is None:
                     self._run_over_nothing(run, layout)
                 sow(directory.seed, directory.checkpoint)
-            shutil.rmtree(directory.seed)
+            forget_seed(directory.seed)
         run.take_over(layout)
 
     def _run_over_nothing(self, run: UnitRun, layout: UnitLayout) -> None:

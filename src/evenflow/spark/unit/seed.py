@@ -64,6 +64,14 @@ def keep_seed(
     beside.rename(seed)
 
 
+def forget_seed(seed: Path) -> None:
+    """Remove a seed that was sown: at once, because half a seed would sow half a log."""
+    beside = seed.with_name(seed.name + ".new")
+    shutil.rmtree(beside, ignore_errors=True)
+    seed.rename(beside)
+    shutil.rmtree(beside)
+
+
 def sow_stateless(seed: Path, checkpoint: Path) -> None:
     """Make the checkpoint of a unit without state."""
     kept = json.loads((seed / "seed.json").read_text())
