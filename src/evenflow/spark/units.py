@@ -187,8 +187,7 @@ class Units:
             self._manifest, life=life, definitions=self._definitions.to_keep(life)
         )
         write_manifest(self._directory.manifest, self._manifest)
-        for id_ in known - {layout.id for layout in life.units}:
-            self._directory.unit(id_).remove()
+        self._directory.keep_units({layout.id for layout in life.units})
 
     def _keep_seed(self, layout: UnitLayout) -> None:
         """Keep for a new unit how far its donor has read."""
@@ -196,6 +195,7 @@ class Units:
             return
         there = self._directory.unit(layout.donor)
         batch = committed_batch(there.checkpoint)
+        self._directory.keep_units(known)
         donor = next(each for each in self.life.units if each.id == layout.donor)
         if batch is None:
             raise InternalError(f"unit {layout.donor} has not begun and cannot be a donor")
