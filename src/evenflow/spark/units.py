@@ -25,6 +25,7 @@ from evenflow.spark.state.manifest import Manifest, write_manifest
 from evenflow.spark.unit.checkpoint import (
     committed_batch,
     committed_offsets,
+    next_batch,
     next_watermark,
     watermark_of,
 )
@@ -159,6 +160,8 @@ class Units:
         for id_ in stopping:
             self.runs[id_].stop()
         outcome = self._decide(requests, self.facts())
+        for id_ in stopping:
+            self._take_back(self.runs[id_], outcome.life)
         self._commit(outcome.life, new)
         self._drop_sinks(outcome.life)
         for id_ in stopping:
@@ -172,6 +175,20 @@ class Units:
             if self._available_now is not None:
                 made.start(available_now=self._available_now)
         return outcome
+
+    def _take_back(self, run: UnitRun, life: Life) -> None:
+        """Remove what was written of a batch that was not finished, and is not written again."""
+        batch = next_batch(run.directory.checkpoint)
+        carried = {number for u in life.units if u.id == run.unit.id for number in u.numbers}
+        delivering = {
+            name
+            for name, query in life.queries.items()
+            if query.state is QueryState.RUNNING and not carried.isdisjoint(query.numbers)
+        }
+        for name in run.charge.delivering - delivering:
+            for sink in self.sinks[name]:
+                for file in sink.files(run.unit.id, batch):
+                    file.unlink(missing_ok=True)
 
     def _decide(self, requests: Sequence[Request], facts: Facts) -> Outcome:
         return change(self.life, requests, self._definitions.queries, facts)
