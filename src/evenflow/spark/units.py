@@ -30,7 +30,7 @@ from evenflow.spark.unit.checkpoint import (
     watermark_of,
 )
 from evenflow.spark.unit.seed import forget_seed, keep_seed, sow, sow_stateless
-from evenflow.spark.unit.unit_run import Charge, UnitRun, saved_counts
+from evenflow.spark.unit.unit_run import Charge, UnitRun, begin_behind, saved_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -196,6 +196,7 @@ class Units:
     def _commit(self, life: Life, new: Mapping[str, Query]) -> None:
         """Write what holds from now on."""
         known = {layout.id for layout in self.life.units}
+        self._directory.keep_units(known)
         for layout in life.units:
             if layout.id not in known:
                 self._keep_seed(layout)
@@ -212,7 +213,6 @@ class Units:
             return
         there = self._directory.unit(layout.donor)
         batch = committed_batch(there.checkpoint)
-        self._directory.keep_units(known)
         donor = next(each for each in self.life.units if each.id == layout.donor)
         if batch is None:
             raise InternalError(f"unit {layout.donor} has not begun and cannot be a donor")
@@ -230,7 +230,9 @@ class Units:
         directory = run.directory
         if directory.seed.exists():
             if run.unit.kind is Kind.STATELESS:
-                sow_stateless(directory.seed, directory.checkpoint)
+                watermarks = sow_stateless(directory.seed, directory.checkpoint)
+                delay = self._source(layout.source_hashes[0]).watermark_us
+                begin_behind(directory, *(_newest_us(ms, delay) for ms in watermarks))
             else:
                 if committed_batch(directory.checkpoint) is None:
                     self._run_over_nothing(run, layout)
@@ -296,20 +298,13 @@ class Units:
         return Facts(read_us=read, bound_ms=bound, batch=batches)
 
     def _read_us(self, layout: UnitLayout, batch: int) -> int | None:
-        """Return the newest event time that a unit has read up to a batch.
-
-        The watermark is that less the delay, cut to milliseconds. A window starts on a whole
-        millisecond, so what is cut off decides nothing.
-        """
+        """Return the newest event time that a unit has read up to a batch."""
         directory = self._directory.unit(layout.id)
         if layout.site.kind is Kind.STATELESS:
             found: int | None = saved_counts(directory, batch)["read_us"]
             return found
-        watermark_ms = next_watermark(directory.checkpoint)
-        if watermark_ms == 0:
-            return None
         delay = max(self._source(hash_).watermark_us for hash_ in layout.source_hashes)
-        return (watermark_ms + delay // 1000) * 1000 + 999
+        return _newest_us(next_watermark(directory.checkpoint), delay)
 
 
 def _new_queries(requests: Sequence[Request], outcome: Outcome) -> dict[str, Query]:
@@ -330,6 +325,15 @@ def _read_by(run: UnitRun) -> dict[str, str] | None:
 
 def _watermark_ms(read_us: int | None, delay_us: int) -> int:
     return 0 if read_us is None else max(0, read_us // 1000 - delay_us // 1000)
+
+
+def _newest_us(watermark_ms: int, delay_us: int) -> int | None:
+    """Return the newest event time that was read when a watermark was made, if any was.
+
+    The watermark is that less the delay, cut to milliseconds. A window starts on a whole
+    millisecond, so what is cut off decides nothing.
+    """
+    return None if watermark_ms == 0 else (watermark_ms + delay_us // 1000) * 1000 + 999
 
 
 def _beginning(unit: Unit, before: UnitLayout) -> Unit:
