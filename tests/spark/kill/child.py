@@ -19,6 +19,13 @@ from tests.spark.kill.faults import FAULTS
 from tests.spark.kill.points import put_points
 from tests.spark.lives import NO_DATA
 
+_SETTINGS = {
+    NO_DATA: "false",
+    # Lives are too short for code that is generated to be worth it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
 
 def _end_with_parent() -> None:
     """Die when the test is gone, which holds the other end of standard input."""
@@ -30,7 +37,7 @@ def main() -> None:
     """Run."""
     flow, armed, *faults = sys.argv[1:]
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    SQL_SETTINGS[NO_DATA] = "false"
+    SQL_SETTINGS.update(_SETTINGS)
     for fault in faults:
         FAULTS[fault]()
     put_points(Path(armed))
