@@ -11,11 +11,12 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.csv
 import pyarrow.parquet
 
 from evenflow.model.query import Sink
 from evenflow.schedule.request import QueryState
-from evenflow.spark.compile.types import struct
+from evenflow.spark.compile.types import struct, to_arrow
 from evenflow.spark.session import own_session
 from evenflow.spark.state.manifest import definition_to_json, read_manifest
 from tests.spark import random_set as rs
@@ -118,7 +119,10 @@ class KilledSet(LivingSet):
         has_struct = " as w," in sql.replace(" as w F", " as w, F") or " AS w " in sql
         formats = ("parquet", "json") if has_struct else ("csv", "json", "parquet")
         format_ = formats[list(self.random).index(name) % len(formats)]
-        return Sink(format_, str(self.folder / "out" / name))
+        return Sink(format_, str(self._out(name)))
+
+    def _out(self, name: str) -> Path:
+        return self.folder / "out" / name
 
     def _write_flow(self) -> None:
         times = {"schema": rs.SCHEMA, "event_time": "ts", "watermark": "10 seconds"}
@@ -251,6 +255,8 @@ class KilledSet(LivingSet):
                     1 for field_ in both if (expected or {}).get(field_) != counted.get(field_)
                 )
                 report.details.append(f"{name}: counted {counted}\n  expected {expected}")
+        parts = [file.name for name in self.life.fixed for file in self._out(name).glob("_*")]
+        report.details += [f"left behind: {name}" for name in parts]
         if report.details:
             report.details += [str(tenure) for tenure in self.life.tenures]
             report.details.append(f"killed: {report.kills}")
@@ -260,16 +266,28 @@ class KilledSet(LivingSet):
         """Return what is in a query's sink."""
         query = self.graph.queries[name]
         (sink,) = query.sinks
-        files = sorted((self.folder / "out" / name).glob(f"*.{sink.format}"))
+        files = sorted(self._out(name).glob(f"*.{sink.format}"))
         if not files:
             return Counter()
-        if sink.format == "parquet":
-            tables = [pyarrow.parquet.read_table(file) for file in files]
-            return canonical_rows(row for table in tables for row in table.to_pylist())
-        reader = own_session(self.session).read.schema(struct(query.schema))
-        reader = reader.option("mode", "FAILFAST").option("header", "true")
-        frame = reader.format(sink.format).load([str(file) for file in files])
-        return canonical_rows(frame.toArrow().to_pylist())
+        if sink.format == "json":
+            reader = own_session(self.session).read.schema(struct(query.schema))
+            frame = reader.option("mode", "FAILFAST").json([str(file) for file in files])
+            return canonical_rows(frame.toArrow().to_pylist())
+        types = {each.name: to_arrow(each.type) for each in query.schema}
+        # Spark's reader takes an empty text for NULL.
+        as_written = pyarrow.csv.ConvertOptions(
+            column_types=types,
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        tables = [
+            pyarrow.parquet.read_table(file)
+            if sink.format == "parquet"
+            else pyarrow.csv.read_csv(file, convert_options=as_written)
+            for file in files
+        ]
+        return canonical_rows(row for table in tables for row in table.to_pylist())
 
 
 class _Change:
