@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check bench random-test life-test cluster-test lock clean
+.PHONY: help setup demo test test-fast check bench random-test life-test kill-test cluster-test lock clean
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
@@ -38,6 +38,9 @@ random-test: setup ## 300 random sets of queries against plain Spark
 
 life-test: setup ## 300 random lives of queries against plain Spark
 	EVENFLOW_LIVES=300 $(PYTEST) $(TWO) tests/spark/test_lives.py
+
+kill-test: setup ## 50 kills of a running flow, at named points and at random moments
+	EVENFLOW_KILLS=50 $(PYTEST) -s tests/spark/kill
 
 cluster-test: setup ## the run tests on two executors in JVMs of their own
 	EVENFLOW_MASTER='local-cluster[2,1,1024]' $(PYTEST) -m spark tests/spark

@@ -35,7 +35,7 @@ from evenflow.spark.compile.plain import PlainBuilder
 from evenflow.spark.compile.types import struct
 from evenflow.spark.run import Run
 from evenflow.spark.session import own_session
-from evenflow.spark.unit.checkpoint import committed_batch
+from evenflow.spark.unit.checkpoint import committed_offsets
 from tests.spark import random_set as rs
 from tests.spark.flows import until
 from tests.spark.reference import AT_ONCE, Row, canonical_rows, watermarks, windows_of
@@ -154,7 +154,7 @@ class LivingSet:
         rs.write_data(rng, folder / "data", files, 150)
         rs.write_table(folder / "cities")
         (folder / "in").mkdir()
-        random_queries = rs.make_queries(rng, queries)
+        random_queries = self._make_queries(queries)
         self.graph = Graph("random")
         schema = parse_schema(rs.SCHEMA)
         self.graph.add_source(Source("s", schema, "ts", rs.WATERMARK_US, "files"))
@@ -164,8 +164,7 @@ class LivingSet:
         twin = random_queries[-1]
         self.random["twin"] = twin
         for name, query in self.random.items():
-            sink = Sink("parquet", str(folder / "out" / name))
-            self.graph.add_sql(name, query.sql, sinks=(sink,), every=0.05)
+            self.graph.add_sql(name, query.sql, sinks=(self._sink(name),), every=0.05)
         names = list(self.random)
         self.life = Life(
             rng,
@@ -173,6 +172,12 @@ class LivingSet:
             set(names[:2]),
             {n: q.operator.hash for n, q in self.graph.queries.items()},
         )
+
+    def _make_queries(self, count: int) -> list[rs.RandomQuery]:
+        return rs.make_queries(self.rng, count)
+
+    def _sink(self, name: str) -> Sink:
+        return Sink("parquet", str(self.folder / "out" / name))
 
     # On Evenflow.
 
@@ -269,7 +274,7 @@ class LivingSet:
             def keep(frame: DataFrame, batch: int, name: str = name) -> None:
                 found[name][batch] = frame.toArrow().to_pylist()
 
-            writer = builder.query(self.graph.queries[name]).writeStream.foreachBatch(keep)
+            writer = builder.query(self._plain_query(name)).writeStream.foreachBatch(keep)
             writer = writer.option("checkpointLocation", str(self.folder / "plain" / name))
             running.append(writer.trigger(availableNow=True).start())
             if len(running) >= AT_ONCE:
@@ -277,6 +282,10 @@ class LivingSet:
         for each in running:
             each.awaitTermination()
         return found
+
+    def _plain_query(self, name: str) -> Query:
+        """Return what plain Spark runs for a query."""
+        return self.graph.queries[name]
 
     def _newest(self) -> list[int | None]:
         """Return the newest event time of each file."""
@@ -299,34 +308,36 @@ class LivingSet:
         newest = self._newest()
         marks = watermarks(newest, rs.WATERMARK_US)[: self.files]
         counts = dict.fromkeys(
-            ("in", "contributed", "open", "late", "filtered", "paused", "cut"), 0
+            ("in", "contributed", "open", "late", "filtered", "rejected", "paused", "cut"), 0
         )
         for file in range(self.files):
             tenure = next((t for t in tenures if t.first <= file <= _last(t, self.files)), None)
             if tenure is None:
                 continue
-            for us, holds in self._tuples(file, query.where):
+            for us, holds, fails in self._tuples(file, query):
                 if query.size_s is None or query.slide_s is None:
-                    fates = [_plain_fate(tenure, holds)]
+                    fates = [_plain_fate(tenure, holds, fails)]
                 else:
                     size, slide = query.size_s * 1_000_000, query.slide_s * 1_000_000
                     judge = _Judge(tenure, tenures, newest, marks, self.files)
-                    fates = [
-                        judge.fate(file, end, size, holds) for end in windows_of(us, size, slide)
-                    ]
+                    ends = windows_of(us, size, slide)
+                    fates = [judge.fate(file, end, size, holds, fails) for end in ends]
                 for fate in fates:
                     counts["in"] += 1
                     counts[fate] += 1
         return {name: value for name, value in counts.items() if value}
 
-    def _tuples(self, file: int, where: str | None) -> list[tuple[int | None, bool]]:
+    def _tuples(self, file: int, query: rs.RandomQuery) -> list[tuple[int | None, bool, bool]]:
+        """Return event time, whether the query wants it, and whether that cannot be told."""
         own = own_session(self.session)
         frame = own.read.schema(struct(parse_schema(rs.SCHEMA))).parquet(
             str(self.folder / "data" / f"{file:04d}.parquet")
         )
-        holds = F.lit(True) if where is None else F.coalesce(F.expr(where), F.lit(False))
-        rows = frame.select(F.unix_micros("ts").alias("us"), holds.alias("holds")).collect()
-        return [(row.us, row.holds) for row in rows]
+        holds = F.lit(True) if query.where is None else F.expr(query.where)
+        fails = F.lit(False) if query.fails is None else F.expr(query.fails)
+        columns = [F.coalesce(each, F.lit(False)) for each in (holds, fails)]
+        rows = frame.select(F.unix_micros("ts"), *columns).collect()
+        return [(row[0], row[1], row[2]) for row in rows]
 
 
 @dataclass
@@ -339,9 +350,11 @@ class _Judge:
     marks: list[int]
     files: int
 
-    def fate(self, file: int, end: int | None, size: int, holds: bool) -> str:
+    def fate(self, file: int, end: int | None, size: int, holds: bool, fails: bool) -> str:
         if self.tenure.state is QueryState.PAUSED:
             return "paused"
+        if fails and end is not None:
+            return "rejected"
         if not holds or end is None:
             return "filtered"
         late_by = self.marks[file - 1] * 1000 if file else 0
@@ -363,9 +376,11 @@ class _Judge:
         return "open" if closing is None else "contributed"
 
 
-def _plain_fate(tenure: Tenure, holds: bool) -> str:
+def _plain_fate(tenure: Tenure, holds: bool, fails: bool) -> str:
     if tenure.state is QueryState.PAUSED:
         return "paused"
+    if fails:
+        return "rejected"
     return "contributed" if holds else "filtered"
 
 
@@ -379,16 +394,10 @@ def _start_us(row: dict[str, Any]) -> int | None:
 
 
 def _wait_for(run: Run, file: int) -> None:
-    until(lambda: _has_read(run, file))
+    until(lambda: all(has_read(each.directory.checkpoint, file) for each in run.runs))
 
 
-def _has_read(run: Run, file: int) -> bool:
-    """Whether all units have finished a file."""
-    for each in run.runs:
-        batch = committed_batch(each.directory.checkpoint)
-        if batch is None:
-            return False
-        line = (each.directory.checkpoint / "offsets" / str(batch)).read_text().splitlines()[2]
-        if line == "-" or json.loads(line)["logOffset"] != file:
-            return False
-    return True
+def has_read(checkpoint: Path, file: int) -> bool:
+    """Whether a unit has finished a file."""
+    read = committed_offsets(checkpoint)
+    return bool(read) and read[0] != "-" and json.loads(read[0])["logOffset"] == file

@@ -57,6 +57,8 @@ class RandomQuery:
     size_s: int | None
     slide_s: int | None
     joins: bool
+    fails: str | None = None
+    """Holds for tuples of which it cannot be told whether they are wanted. `where` is FALSE."""
 
 
 def write_data(rng: random.Random, folder: Path, files: int, rows: int) -> None:

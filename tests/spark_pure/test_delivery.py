@@ -23,13 +23,15 @@ def test_files_of_an_earlier_attempt_go_and_no_others(tmp_path: Path) -> None:
     query = Query(name="q", operator=source, schema=source.schema, sinks=(sink,))
     files = FileSink(sink, query, "abcd")
     stale = files.target("u1", 7, "-1-00002")
+    unfinished = tmp_path / "_q-abcd-u1-000000007.json.4711.part"
     written = files.target("u1", 7, "")
     others = [files.target("u1", 6, ""), files.target("u2", 7, ""), tmp_path / "mine.json"]
-    for file in (stale, written, *others):
+    for file in (stale, unfinished, written, *others):
         file.write_text("{}\n")
     delivery = Delivery("u1", {1: "q"}, {"q": (files,)}, on_cluster=False)
     delivery._remove_others(7, {str(written)})
     assert not stale.exists()
+    assert not unfinished.exists()
     assert all(file.exists() for file in (written, *others))
 
 

@@ -69,6 +69,8 @@ class Supervisor:
         self.paused = False
         """All units stand still, and their input waits."""
         self._waiting: list[_Ticket] = []
+        self._making: list[_Ticket] = []
+        """Those of the change that is being made."""
         self._asked = threading.Condition()
         self._stopping = False
         self._retry = True
@@ -192,8 +194,10 @@ class Supervisor:
         with self._asked:
             self._stopping = True
             left, self._waiting = self._waiting, []
-        for ticket in left:
-            ticket.error = RunError("the flow was stopped before the change was made")
+        untold = [ticket for ticket in self._making if not ticket.done.is_set()]
+        for ticket in (*untold, *left):
+            ended = RunError("the flow was stopped before the change was made")
+            ticket.error = self._failure or ended
             ticket.done.set()
         if self._failure is not None:
             self.ended.set()
@@ -214,6 +218,7 @@ class Supervisor:
     def _make_changes(self) -> None:
         with self._asked:
             tickets, self._waiting = self._waiting, []
+        self._making = tickets
         failing = self._failing()
         if not tickets and not failing:
             return

@@ -8,7 +8,6 @@ it holds; the units start again. Units that the change does not concern never st
 
 from __future__ import annotations
 
-import shutil
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -25,11 +24,12 @@ from evenflow.spark.state.manifest import Manifest, write_manifest
 from evenflow.spark.unit.checkpoint import (
     committed_batch,
     committed_offsets,
+    next_batch,
     next_watermark,
     watermark_of,
 )
-from evenflow.spark.unit.seed import keep_seed, sow, sow_stateless
-from evenflow.spark.unit.unit_run import Charge, UnitRun, saved_counts
+from evenflow.spark.unit.seed import forget_seed, keep_seed, sow, sow_stateless
+from evenflow.spark.unit.unit_run import Charge, UnitRun, begin_behind, saved_counts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -161,6 +161,8 @@ class Units:
         for id_ in stopping:
             self.runs[id_].stop()
         outcome = self._decide(requests, self.facts())
+        for id_ in stopping:
+            self._take_back(self.runs[id_], outcome.life)
         self._commit(outcome.life, new)
         self._drop_sinks(outcome.life)
         before_runs = {id_: self.runs.pop(id_) for id_ in stopping}
@@ -176,12 +178,27 @@ class Units:
                 made.start(available_now=self._available_now)
         return outcome
 
+    def _take_back(self, run: UnitRun, life: Life) -> None:
+        """Remove what was written of a batch that was not finished, and is not written again."""
+        batch = next_batch(run.directory.checkpoint)
+        carried = {number for u in life.units if u.id == run.unit.id for number in u.numbers}
+        delivering = {
+            name
+            for name, query in life.queries.items()
+            if query.state is QueryState.RUNNING and not carried.isdisjoint(query.numbers)
+        }
+        for name in run.charge.delivering - delivering:
+            for sink in self.sinks[name]:
+                for file in sink.files(run.unit.id, batch):
+                    file.unlink(missing_ok=True)
+
     def _decide(self, requests: Sequence[Request], facts: Facts) -> Outcome:
         return change(self.life, requests, self._definitions.queries, facts)
 
     def _commit(self, life: Life, new: Mapping[str, Query]) -> None:
         """Write what holds from now on."""
         known = {layout.id for layout in self.life.units}
+        self._directory.keep_units(known)
         for layout in life.units:
             if layout.id not in known:
                 self._keep_seed(layout)
@@ -190,8 +207,7 @@ class Units:
             self._manifest, life=life, definitions=self._definitions.to_keep(life)
         )
         write_manifest(self._directory.manifest, self._manifest)
-        for id_ in known - {layout.id for layout in life.units}:
-            self._directory.unit(id_).remove()
+        self._directory.keep_units({layout.id for layout in life.units})
 
     def _keep_seed(self, layout: UnitLayout) -> None:
         """Keep for a new unit how far its donor has read."""
@@ -216,12 +232,14 @@ class Units:
         directory = run.directory
         if directory.seed.exists():
             if run.unit.kind is Kind.STATELESS:
-                sow_stateless(directory.seed, directory.checkpoint)
+                watermarks = sow_stateless(directory.seed, directory.checkpoint)
+                delay = self._source(layout.source_hashes[0]).watermark_us
+                begin_behind(directory, *(_newest_us(ms, delay) for ms in watermarks))
             else:
                 if committed_batch(directory.checkpoint) is None:
                     self._run_over_nothing(run, layout)
                 sow(directory.seed, directory.checkpoint)
-            shutil.rmtree(directory.seed)
+            forget_seed(directory.seed)
         run.take_over(layout)
 
     def _run_over_nothing(self, run: UnitRun, layout: UnitLayout) -> None:
@@ -282,20 +300,13 @@ class Units:
         return Facts(read_us=read, bound_ms=bound, batch=batches)
 
     def _read_us(self, layout: UnitLayout, batch: int) -> int | None:
-        """Return the newest event time that a unit has read up to a batch.
-
-        The watermark is that less the delay, cut to milliseconds. A window starts on a whole
-        millisecond, so what is cut off decides nothing.
-        """
+        """Return the newest event time that a unit has read up to a batch."""
         directory = self._directory.unit(layout.id)
         if layout.site.kind is Kind.STATELESS:
             found: int | None = saved_counts(directory, batch)["read_us"]
             return found
-        watermark_ms = next_watermark(directory.checkpoint)
-        if watermark_ms == 0:
-            return None
         delay = max(self._source(hash_).watermark_us for hash_ in layout.source_hashes)
-        return (watermark_ms + delay // 1000) * 1000 + 999
+        return _newest_us(next_watermark(directory.checkpoint), delay)
 
 
 def _new_queries(requests: Sequence[Request], outcome: Outcome) -> dict[str, Query]:
@@ -313,6 +324,15 @@ def _read_by(run: UnitRun) -> dict[str, str] | None:
 
 def _watermark_ms(read_us: int | None, delay_us: int) -> int:
     return 0 if read_us is None else max(0, read_us // 1000 - delay_us // 1000)
+
+
+def _newest_us(watermark_ms: int, delay_us: int) -> int | None:
+    """Return the newest event time that was read when a watermark was made, if any was.
+
+    The watermark is that less the delay, cut to milliseconds. A window starts on a whole
+    millisecond, so what is cut off decides nothing.
+    """
+    return None if watermark_ms == 0 else (watermark_ms + delay_us // 1000) * 1000 + 999
 
 
 def _beginning(unit: Unit, before: UnitLayout) -> Unit:

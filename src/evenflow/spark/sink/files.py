@@ -26,12 +26,17 @@ if TYPE_CHECKING:
 def write_file(table: pa.Table, format_: str, target: Path) -> None:
     """Write a table so that `target` is there whole or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target.with_name(f"_{target.name}.{os.getpid()}.part")
+    beside = target.with_name(unfinished(target.name, os.getpid()))
     try:
         _WRITERS[format_](table, beside)
         beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def unfinished(name: str, process: int | str) -> str:
+    """Return the name of a file while a process writes it; also what it leaves if it is killed."""
+    return f"_{name}.{process}.part"
 
 
 def _parquet(table: pa.Table, path: Path) -> None:

@@ -17,7 +17,7 @@ from evenflow.errors import ConfigError, InternalError, SinkError
 from evenflow.model import types as t
 from evenflow.model.query import FILE_FORMATS
 from evenflow.spark.sink.demux import answer_schema
-from evenflow.spark.sink.files import write_file
+from evenflow.spark.sink.files import unfinished, write_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,8 +83,9 @@ class FileSink:
         return self._path / f"{self._stem}-{unit}-{batch:09d}{part}.{self.format}"
 
     def files(self, unit: str, batch: int) -> list[Path]:
-        """Return the files there are of a batch."""
-        return sorted(self._path.glob(f"{self._stem}-{unit}-{batch:09d}*.{self.format}"))
+        """Return the files there are of a batch, those too that were never finished."""
+        name = f"{self._stem}-{unit}-{batch:09d}*.{self.format}"
+        return sorted((*self._path.glob(name), *self._path.glob(unfinished(name, "*"))))
 
     def write(self, answers: pa.Table, unit: str, batch: int) -> None:
         """Write or replace the file of a batch."""

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING
 from evenflow.errors import StateError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
 
@@ -111,6 +112,12 @@ class StateDirectory:
     def units(self) -> list[UnitDirectory]:
         """Return the folders of all units."""
         return [UnitDirectory(path) for path in sorted((self.path / "units").glob("*"))]
+
+    def keep_units(self, units: Collection[str]) -> None:
+        """Remove the folders of all other units: a change that was broken off may leave some."""
+        for folder in (self.path / "units").glob("*"):
+            if folder.name not in units:
+                self.unit(folder.name).remove()
 
     def feed(self, source: str) -> Path:
         """Return the folder into which a source's finite data is laid as files."""

@@ -64,13 +64,26 @@ def keep_seed(
     beside.rename(seed)
 
 
-def sow_stateless(seed: Path, checkpoint: Path) -> None:
-    """Make the checkpoint of a unit without state."""
+def forget_seed(seed: Path) -> None:
+    """Remove a seed that was sown: at once, because half a seed would sow half a log."""
+    beside = seed.with_name(seed.name + ".new")
+    shutil.rmtree(beside, ignore_errors=True)
+    seed.rename(beside)
+    shutil.rmtree(beside)
+
+
+def sow_stateless(seed: Path, checkpoint: Path) -> tuple[int, int]:
+    """Make the checkpoint of a unit without state.
+
+    Returns:
+        The watermark before and after the donor's last batch: no log of the unit has it.
+    """
     kept = json.loads((seed / "seed.json").read_text())
     _copy_logs(seed, checkpoint)
     _write(checkpoint / "metadata", [json.dumps({"id": str(uuid.uuid4())})])
     _write(checkpoint / "offsets" / "0", [*kept["header"], *kept["offsets"]])
     _write(checkpoint / "commits" / "0", ["v1", "{}"])
+    return kept["watermark_ms"], kept["next_watermark_ms"]
 
 
 def sow(seed: Path, checkpoint: Path) -> None:

@@ -416,8 +416,23 @@ def saved_counts(directory: UnitDirectory, batch: int) -> dict[str, Any]:
     Raises:
         StateError: The file is damaged.
     """
-    nothing: dict[str, Any] = {"settled": {}, "answered": {}, "failing": {}}
-    nothing |= {"narrow": False, "read_us": None}
     known = read_sealed(directory.counts) or {}
-    saved: dict[str, Any] = known.get(str(batch), nothing)
+    saved: dict[str, Any] = known.get(str(batch), _nothing(None))
     return saved
+
+
+def _nothing(read_us: int | None) -> dict[str, Any]:
+    """Return what is saved of a unit that has counted nothing."""
+    nothing: dict[str, Any] = {"settled": {}, "answered": {}, "failing": {}}
+    return nothing | {"narrow": False, "read_us": read_us}
+
+
+def begin_behind(directory: UnitDirectory, before_us: int | None, after_us: int | None) -> None:
+    """Save what was read before a unit without windows began: no watermark will tell it.
+
+    Args:
+        directory: The unit's, whose first batch is the donor's last.
+        before_us: The newest event time read before that batch.
+        after_us: The newest event time read.
+    """
+    write_sealed(directory.counts, {"-1": _nothing(before_us), "0": _nothing(after_us)})

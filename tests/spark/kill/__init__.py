@@ -1,0 +1,1 @@
+"""Flows that are killed: the whole process group, at named points and at random moments."""

@@ -1,0 +1,51 @@
+"""The process that is killed: a flow that runs until it is asked to stop, full of points.
+
+Arguments: the flow file, the file that arms a point, and faults to plant.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from evenflow.cli.flow_file import read_flow
+from evenflow.spark.run import run_flow
+from evenflow.spark.session import SQL_SETTINGS, make_session
+from tests.spark.conftest import QUICK_JVM
+from tests.spark.kill.faults import FAULTS
+from tests.spark.kill.points import put_points
+from tests.spark.lives import NO_DATA
+
+_SETTINGS = {
+    NO_DATA: "false",
+    # Lives are too short for code that is generated to be worth it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+def _end_with_parent() -> None:
+    """Die when the test is gone, which holds the other end of standard input."""
+    sys.stdin.read()
+    os.killpg(0, signal.SIGKILL)
+
+
+def main() -> None:
+    """Run."""
+    flow, armed, *faults = sys.argv[1:]
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    SQL_SETTINGS.update(_SETTINGS)
+    for fault in faults:
+        FAULTS[fault]()
+    put_points(Path(armed))
+    found = read_flow(Path(flow))
+    session = make_session(settings={"spark.driver.extraJavaOptions": QUICK_JVM})
+    run_flow(found.spec(), state=found.state, session=session)
+    session.stop()
+
+
+if __name__ == "__main__":
+    main()

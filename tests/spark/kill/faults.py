@@ -1,0 +1,77 @@
+"""Faults that the kill test must notice, planted into the process that is killed."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from evenflow.spark.sink.sinks import FileSink
+from evenflow.spark.state.sealed import read_sealed, write_sealed
+from evenflow.spark.unit import unit_run
+from evenflow.spark.unit.unit_run import UnitRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from evenflow.model.query import Query, Sink
+    from evenflow.spark.state.directory import UnitDirectory
+
+
+def _other_names() -> None:
+    """Files of a batch have other names in every process."""
+    original = FileSink.__init__
+
+    def init(self: FileSink, sink: Sink, query: Query, state_id: str) -> None:
+        original(self, sink, query, f"{state_id}-{os.getpid()}")
+
+    FileSink.__init__ = init  # type: ignore[method-assign]
+
+
+def _counts_after_the_commit() -> None:
+    """Counts are saved when the batch has been committed, not before."""
+
+    def late(file: Path, body: Mapping[str, Any]) -> None:
+        commit = file.parent / "checkpoint" / "commits" / max(body, key=int)
+
+        def save() -> None:
+            while not commit.exists():
+                time.sleep(0.01)
+            write_sealed(file, body)
+
+        threading.Thread(target=save).start()
+
+    vars(unit_run)["write_sealed"] = late
+
+
+def _newest_counts() -> None:
+    """A start goes on with the newest counts, also of a batch that is done again."""
+    original = unit_run.saved_counts
+
+    def newest(directory: UnitDirectory, batch: int) -> dict[str, Any]:
+        ahead = original(directory, batch + 1)
+        return ahead if ahead["answered"] else original(directory, batch)
+
+    unit_run.saved_counts = newest
+
+
+def _no_replay() -> None:
+    """A batch that was done before the kill is not done again."""
+    original = UnitRun._run_batch
+
+    def once(self: UnitRun, frame: Any, batch: int) -> None:
+        done = read_sealed(self.directory.counts) or {}
+        if str(batch) not in done:
+            original(self, frame, batch)
+
+    UnitRun._run_batch = once  # type: ignore[method-assign]
+
+
+FAULTS: dict[str, Callable[[], None]] = {
+    "other names": _other_names,
+    "counts after the commit": _counts_after_the_commit,
+    "newest counts": _newest_counts,
+    "no replay": _no_replay,
+}

@@ -1,0 +1,48 @@
+"""Where the tuples of a case come from. A file is a batch, whatever carries it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tests.spark.lives import has_read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.spark.kill.case import KilledSet
+
+
+class Input(Protocol):
+    """Where the tuples of a case come from. A batch reads what was laid at once."""
+
+    def source(self) -> dict[str, Any]:
+        """Return the source's entry in the flow file, without schema and times."""
+        ...
+
+    def lay(self, file: int) -> None:
+        """Have the flow read the tuples of a file, as one batch."""
+        ...
+
+    def has_read(self, checkpoint: Path, file: int) -> bool:
+        """Whether a unit has committed a file, and no later one."""
+        ...
+
+
+class FileInput(Input):
+    """The files themselves."""
+
+    def __init__(self, set_: KilledSet) -> None:
+        self._set = set_
+
+    def source(self) -> dict[str, Any]:
+        """Return a source that reads one file per batch."""
+        path = str(self._set.folder / "in")
+        return {"format": "parquet", "options": {"path": path, "maxFilesPerTrigger": 1}}
+
+    def lay(self, file: int) -> None:
+        """Put the file where the flow reads."""
+        self._set._lay(file)
+
+    def has_read(self, checkpoint: Path, file: int) -> bool:
+        """Whether the offsets say so."""
+        return has_read(checkpoint, file)
