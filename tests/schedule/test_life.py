@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.schedule.sample import graph_of, window
 
 from evenflow.schedule.cut import begin, build_units
-from evenflow.schedule.layout import Fate, UnitLayout, layout_from_json, layout_to_json
-from evenflow.schedule.life import Facts, Life, Outcome, change
+from evenflow.schedule.layout import (
+    Fate,
+    UnitLayout,
+    WrittenOff,
+    layout_from_json,
+    layout_to_json,
+)
+from evenflow.schedule.life import Facts, Life, Outcome, change, parts_to_write_off
 from evenflow.schedule.request import (
     TRANSITIONS,
     Keep,
@@ -27,6 +34,8 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000
 COUNT = window("count(*) AS c")
+ALONE = COUNT.replace(" GROUP", " WHERE kwh > 1 GROUP")
+"""Counts in a slot of its own."""
 REQUESTS = (Subscribe, Unsubscribe, Keep, Pause, Resume, Quarantine)
 
 
@@ -116,7 +125,7 @@ def test_a_query_that_needs_other_slots_gets_a_unit_that_begins_behind_the_first
 
 
 def test_pausing_ends_a_lease_and_resuming_begins_another() -> None:
-    queries = graph(a=COUNT, b=window("sum(kwh) AS s"))
+    queries = graph(a=ALONE, b=window("sum(kwh) AS s"))
     life = begin(tuple(queries.values()))
     paused = apply(life, queries, facts(life, 25), Pause(name="a"))
     (number,) = paused.queries["a"].numbers
@@ -129,8 +138,34 @@ def test_pausing_ends_a_lease_and_resuming_begins_another() -> None:
     assert only(resumed).era.fates[number] is Fate.TAKEN
 
 
+def test_a_lease_whose_slot_counts_on_for_others_is_written_off_at_once() -> None:
+    queries = graph(a=COUNT, b=window("sum(kwh) AS s"), c=ALONE)
+    life = begin(tuple(queries.values()))
+    (a,), (b,) = (life.queries[name].numbers for name in "ab")
+    (unit,) = life.units
+    known = facts(life, 25)
+    draft = apply(life, queries, known, Pause(name="a"), Pause(name="c"))
+    assert parts_to_write_off(life, draft) == {unit.id: {a}}
+    told = replace(known, in_state={unit.id: {a: WrittenOff(late=2, cut=3)}})
+    paused = apply(life, queries, told, Pause(name="a"), Pause(name="c"))
+    assert [x.number for x in only(paused).leases if x.ended_us is None] == [b]
+    assert a not in {x.number for x in only(paused).leases}
+    assert only(paused).written_off == {a: WrittenOff(2, 3)}
+    resumed = apply(paused, queries, facts(paused, 40), Resume(name="a"))
+    # It shares its slot with nobody now; what was written off stays so.
+    again = apply(resumed, queries, facts(resumed, 60), Pause(name="a"))
+    assert parts_to_write_off(resumed, again) == {}
+    assert only(again).written_off == {a: WrittenOff(2, 3)}
+    gone = apply(again, queries, facts(again, 70), Unsubscribe(name="a"))
+    assert only(gone).written_off == {}
+    # If all who use a slot end at once it counts no further.
+    both = apply(life, queries, known, Pause(name="a"), Pause(name="b"))
+    assert parts_to_write_off(life, both) == {}
+    assert {x.ended_us for x in only(both).leases if x.number in (a, b)} == {25 * SECOND}
+
+
 def test_what_has_left_the_state_is_forgotten() -> None:
-    queries = graph(a=COUNT, b=window("sum(kwh) AS s"))
+    queries = graph(a=ALONE, b=window("sum(kwh) AS s"))
     life = begin(tuple(queries.values()))
     paused = apply(life, queries, facts(life, 25), Pause(name="a"))
     resumed = apply(paused, queries, facts(paused, 90, bound=80), Resume(name="a"))

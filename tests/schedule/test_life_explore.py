@@ -101,6 +101,7 @@ def _ago(us: int | None, zero: int) -> int | None:
 
 def batch(world: World) -> World:
     """A tuple arrives; windows that end by the one before it are answered."""
+    assert_ended_slots_rest(world.life)
     groups = arrived(world)
     closing = {key for key in groups if key[1] + _size(world.life, key[0]) <= world.now}
     answered = answers(world, {key: groups[key] for key in closing})
@@ -115,6 +116,14 @@ def batch(world: World) -> World:
         groups=frozenset((*key, seen) for key, seen in left.items()),
         given=frozenset((n, s) for n, s in world.given | answered if s > world.now - 4),
     )
+
+
+def assert_ended_slots_rest(life: Life) -> None:
+    """What the slot of an ended lease counts is cut: nothing may be added to it any more."""
+    for unit in life.units:
+        going_on = {(x.family, x.count) for x in unit.leases if x.ended_us is None}
+        ended = {(x.family, x.count) for x in unit.leases if x.ended_us is not None}
+        assert not going_on & ended, f"a slot of {unit.id} counts on"
 
 
 def arrived(world: World) -> dict[tuple[int, int, str], set[int]]:
@@ -162,14 +171,14 @@ def _some(value: Any) -> Any:
     return value
 
 
-def ask(request: Request, world: World) -> World:
-    """A change of one request."""
+def ask(world: World, *requests: Request) -> World:
+    """A change of one request, or of several at once."""
     before = world.life
     read = {u.id: (world.now - 1) * SECOND for u in before.units} if world.now else {}
     # The watermark of the last batch is the newest event time of the one before it.
     bound = {u.id: max(0, world.now - 2) * 1000 for u in before.units}
     batch = dict.fromkeys(read, world.now - 1)
-    outcome = change(before, [request], QUERIES, Facts(read_us=read, bound_ms=bound, batch=batch))
+    outcome = change(before, requests, QUERIES, Facts(read_us=read, bound_ms=bound, batch=batch))
     assert not outcome.refusals
     after = outcome.life
     check(before, after)
@@ -220,7 +229,11 @@ def steps(world: World) -> Iterator[tuple[str, Any]]:
             if (state, kind) not in TRANSITIONS or TRANSITIONS[state, kind] is state:
                 continue
             request = _request(kind, name)
-            yield f"{kind.__name__.lower()} {name}", lambda w, r=request: ask(r, w)
+            yield f"{kind.__name__.lower()} {name}", lambda w, r=request: ask(w, r)
+    if not world.life.queries:
+        # Only those that come together are put into one family.
+        together = [_request(Subscribe, name) for name in SIZES]
+        yield "subscribe all", lambda w: ask(w, *together)
 
 
 def _request(kind: type[Request], name: str) -> Request:

@@ -26,6 +26,12 @@ AT_ONCE = 4
 """Plain queries that run at the same time."""
 
 
+def interpret(session: SparkSession) -> None:
+    """Have Spark interpret its plans instead of generating and compiling code."""
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+
+
 def canonical_rows(rows: Iterable[dict[str, Any]]) -> Counter[Row]:
     """Return rows as a multiset that two engines can be compared by.
 

@@ -22,7 +22,7 @@ from evenflow.spark.run import Run
 from evenflow.spark.session import own_session
 from tests.conftest import TALLY
 from tests.spark import random_set as rs
-from tests.spark.reference import PlainRun, canonical_rows, count_windows
+from tests.spark.reference import PlainRun, canonical_rows, count_windows, interpret
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,12 +36,6 @@ EACH_ALONE = True
 QUERIES = 5
 FILES = 4
 ROWS = 250
-
-
-def interpret(session: SparkSession) -> None:
-    """Have Spark interpret its plans instead of generating and compiling code."""
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
 
 
 class RandomSet:

@@ -56,6 +56,18 @@ class Lease:
     None while it lasts."""
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenOff:
+    """Tuples of leases that are over, which were in the state when they ended."""
+
+    late: int = 0
+    cut: int = 0
+
+    def __add__(self, other: WrittenOff) -> WrittenOff:
+        """Return both together."""
+        return WrittenOff(self.late + other.late, self.cut + other.cut)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Era:
     """The time between two changes of a unit. Tuples that arrive are counted by era."""
@@ -93,6 +105,8 @@ class UnitLayout:
     """Of the parts that it carries and that have windows, by number."""
     eras: tuple[Era, ...] = ()
     """In their order, the present one last; those that no state counts any more are left out."""
+    written_off: Mapping[int, WrittenOff] = field(default_factory=dict)
+    """By part: of its leases that ended while the slot that counts went on for others."""
     donor: str | None = None
     """The unit behind whose reading this one began; None if it read its sources from their
     beginnings."""
@@ -157,6 +171,7 @@ def layout_to_json(layout: UnitLayout) -> dict[str, Any]:
             }
             for era in layout.eras
         ],
+        "written_off": {str(n): [w.late, w.cut] for n, w in sorted(layout.written_off.items())},
         "donor": layout.donor,
     }
 
@@ -201,6 +216,7 @@ def layout_from_json(data: Mapping[str, Any]) -> UnitLayout:
             )
             for era in data["eras"]
         ),
+        written_off={int(n): WrittenOff(*each) for n, each in data["written_off"].items()},
         donor=data["donor"],
     )
 

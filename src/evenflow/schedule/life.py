@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from evenflow.schedule.layout import Era, Fate, Lease, UnitLayout
+from evenflow.schedule.layout import Era, Fate, Lease, UnitLayout, WrittenOff
 from evenflow.schedule.place import Numbers, place, sources_of
 from evenflow.schedule.request import (
     TRANSITIONS,
@@ -100,6 +100,8 @@ class Facts:
     """Watermark of the last batch, by unit."""
     batch: Mapping[str, int] = field(default_factory=dict)
     """The last batch that was finished, by unit."""
+    in_state: Mapping[str, Mapping[int, WrittenOff]] = field(default_factory=dict)
+    """What the state holds of parts that have to be written off, by unit and part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,9 +217,7 @@ def _settle(
     touched = _touched(life, queries)
     states = {number: q.state for q in queries.values() for number in q.numbers}
     for unit in life.units:
-        read = facts.read_us.get(unit.id)
-        leases = tuple(_after(lease, unit, states, read) for lease in unit.leases)
-        units[unit.id] = replace(unit, leases=tuple(each for each in leases if each is not None))
+        units[unit.id] = _without_ended(unit, states, facts)
     leased = {x.number for u in units.values() for x in u.leases if x.ended_us is None}
     wanting = [
         part
@@ -251,6 +251,55 @@ def _touched(life: Life, queries: Mapping[str, QueryLife]) -> set[int]:
     before = {(n, name, q.state) for name, q in life.queries.items() for n in q.numbers}
     after = {(n, name, q.state) for name, q in queries.items() for n in q.numbers}
     return {number for number, _, _ in before ^ after}
+
+
+def parts_to_write_off(before: Life, after: Life) -> dict[str, set[int]]:
+    """Return, by unit, the parts whose leases a change ends while others use the same slot.
+
+    What the state holds of them cannot be told later: `Facts.in_state` has to.
+    """
+    states = {number: q.state for q in after.queries.values() for number in q.numbers}
+    found: dict[str, set[int]] = {}
+    for unit in before.units:
+        ending = {x.number for x in unit.leases if _ends(x, states) and _is_shared(x, unit, states)}
+        if ending:
+            found[unit.id] = ending
+    return found
+
+
+def _ends(lease: Lease, states: Mapping[int, QueryState]) -> bool:
+    """Whether a change ends a lease of a query that stays."""
+    if lease.ended_us is not None or lease.number not in states:
+        return False
+    return _FATES[states[lease.number]] is not Fate.TAKEN
+
+
+def _is_shared(lease: Lease, unit: UnitLayout, states: Mapping[int, QueryState]) -> bool:
+    """Whether the slot that counts for a lease goes on counting for another one."""
+    return any(
+        (each.family, each.count) == (lease.family, lease.count)
+        and each.ended_us is None
+        and each.number in states
+        and _FATES[states[each.number]] is Fate.TAKEN
+        for each in unit.leases
+        if lease.family is not None
+    )
+
+
+def _without_ended(unit: UnitLayout, states: Mapping[int, QueryState], facts: Facts) -> UnitLayout:
+    """Return a unit with what remains of its leases."""
+    leases: list[Lease] = []
+    written_off = {n: each for n, each in unit.written_off.items() if n in states}
+    in_state = facts.in_state.get(unit.id, {})
+    for lease in unit.leases:
+        if _ends(lease, states) and _is_shared(lease, unit, states):
+            known = written_off.get(lease.number, WrittenOff())
+            written_off[lease.number] = known + in_state.get(lease.number, WrittenOff())
+            continue
+        after = _after(lease, unit, states, facts.read_us.get(unit.id))
+        if after is not None:
+            leases.append(after)
+    return replace(unit, leases=tuple(leases), written_off=written_off)
 
 
 def _after(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from evenflow.errors import InternalError
 from evenflow.model.unit import Kind
 from evenflow.schedule.cut import build_units
-from evenflow.schedule.life import Facts, change
+from evenflow.schedule.life import Facts, change, parts_to_write_off
 from evenflow.schedule.request import QueryState, Subscribe
 from evenflow.spark.compile.stack import NOT_YET
 from evenflow.spark.sink.cursor import close_cursors
@@ -160,7 +160,11 @@ class Units:
         stopping = [id_ for id_ in self.runs if id_ in prepared or _is_idle(draft, id_)]
         for id_ in stopping:
             self.runs[id_].stop()
-        outcome = self._decide(requests, self.facts())
+        in_state = {
+            id_: self.runs[id_].written_off(numbers)
+            for id_, numbers in parts_to_write_off(self.life, draft).items()
+        }
+        outcome = self._decide(requests, replace(self.facts(), in_state=in_state))
         for id_ in stopping:
             self._take_back(self.runs[id_], outcome.life)
         self._commit(outcome.life, new)

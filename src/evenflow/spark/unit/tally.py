@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evenflow.schedule.layout import Fate
+from evenflow.schedule.layout import Fate, WrittenOff
 from evenflow.spark.compile.entries import (
     CUT,
     LATE,
@@ -121,7 +121,15 @@ class StackTally:
             made[number].add(known)
         for number, counts in self._booked(state or {}).items():
             made[number].add(counts)
+        for number, each in self.layout.written_off.items():
+            made[number].late += each.late
+            made[number].cut += each.cut
         return made
+
+    def written_off(self, number: int, state: Held) -> WrittenOff:
+        """Return what the state holds of a part whose lease ends."""
+        counts = self._booked(state)[number]
+        return WrittenOff(counts.late, counts.open + counts.cut)
 
     def widen(self, state: Held) -> None:
         """Count as arrived what a narrow unit, which is no longer narrow, has in its state."""

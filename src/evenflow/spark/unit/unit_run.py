@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from evenflow.model.operator import Apply, Table
     from evenflow.model.query import Query
     from evenflow.model.unit import Unit
-    from evenflow.schedule.layout import UnitLayout
+    from evenflow.schedule.layout import UnitLayout, WrittenOff
     from evenflow.spark.sink.sinks import AnswerSink
     from evenflow.spark.state.directory import UnitDirectory
 
@@ -363,6 +363,13 @@ class UnitRun:
         for number, counts in parts.items():
             by_query.setdefault(self.charge.names[number], Counts()).add(counts)
         return by_query
+
+    def written_off(self, numbers: Collection[int]) -> dict[int, WrittenOff]:
+        """Return what the state holds of parts whose leases end. The unit has stopped."""
+        if not isinstance(self._batches, StackBatches):
+            return {}
+        state = self._state()
+        return {number: self._batches.tally.written_off(number, state) for number in numbers}
 
     def _state(self) -> dict[int, dict[str, int]]:
         return open_counts(self.around.session, self.unit, self.directory.checkpoint)
