@@ -24,6 +24,8 @@ KAFKA = (
     ("org.apache.commons", "commons-pool2", "2.12.0"),
 )
 """Group, name and version of the jars that reading and writing Kafka needs."""
+NO_CONNECTOR = "Spark has no Kafka connector: its jars are missing"
+CONNECTOR_HINT = "fetch them with evenflow setup kafka, or give Spark its jars in spark.jars"
 _SECONDS = 300
 
 

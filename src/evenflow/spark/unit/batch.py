@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from evenflow.schedule.layout import UnitLayout
     from evenflow.spark.compile.answers import AnswerPlan
-    from evenflow.spark.sink.sinks import AnswerSink
+    from evenflow.spark.sink.answer_sink import AnswerSink
     from evenflow.spark.unit.late_bound import LateBound
     from evenflow.spark.unit.tally import Counts, StackTally
 

@@ -18,6 +18,7 @@ from evenflow.model.unit import Kind
 from evenflow.spark.compile.answers import AnswerCompiler
 from evenflow.spark.compile.stack import NOT_YET, StackBuilder
 from evenflow.spark.compile.trunk import TrunkBuilder
+from evenflow.spark.session import is_one_process
 from evenflow.spark.source.feed import spark_path
 from evenflow.spark.state.sealed import read_sealed, write_sealed
 from evenflow.spark.unit.batch import Delivery, QueryProgress, StackBatches
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from evenflow.model.query import Query
     from evenflow.model.unit import Unit
     from evenflow.schedule.layout import UnitLayout
-    from evenflow.spark.sink.sinks import AnswerSink
+    from evenflow.spark.sink.answer_sink import AnswerSink
     from evenflow.spark.state.directory import UnitDirectory
 
 _COMMIT_SECONDS = 10.0
@@ -61,8 +62,7 @@ class Surroundings:
     @property
     def on_cluster(self) -> bool:
         """Whether executors are other processes than the driver."""
-        master = self.session.conf.get("spark.master", "local") or "local"
-        return master != "local" and not master.startswith("local[")
+        return not is_one_process(self.session.conf.get("spark.master", "local") or "local")
 
 
 @dataclass(frozen=True, slots=True)

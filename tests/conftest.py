@@ -1,8 +1,9 @@
-"""One Spark session for all tests of this folder, on the master that EVENFLOW_MASTER names."""
+"""One Spark session for all tests in this process, on the master that EVENFLOW_MASTER names."""
 
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,20 +16,25 @@ if TYPE_CHECKING:
 
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Tests run little data through much new code, which is not worth compiling well."""
+_FOLDERS = ("tests/spark/", "tests/kafka/")
+"""Where everything needs a JVM."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything here needs a JVM."""
+    """Mark the tests that need a JVM."""
     for item in items:
-        if "tests/spark/" in str(item.path):
+        if any(folder in str(item.path) for folder in _FOLDERS):
             item.add_marker(pytest.mark.spark)
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A session of ours."""
+def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """A session of ours, with the Kafka connector if a test is going to need it."""
+    from evenflow.spark.connector import fetch_kafka
     from evenflow.spark.session import make_session
 
+    if any("tests/kafka/" in str(item.path) for item in request.session.items):
+        fetch_kafka(lambda step: print(step, file=sys.stderr))
     session = make_session(
         "evenflow tests",
         os.environ.get("EVENFLOW_MASTER"),
