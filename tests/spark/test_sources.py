@@ -337,7 +337,6 @@ def test_a_format_of_sparks_own_with_columns_of_its_own(
     ("format_", "options"),
     [
         ("nonsense", {}),
-        ("kafka", {"subscribe": "x"}),
         ("json", {"path": "{}/none"}),
         ("json", {"path": "{}/none/*.json"}),
         ("json", {}),

@@ -34,8 +34,9 @@ RECORD_COLUMNS: Final[Mapping[str, t.DataType]] = {
     "_offset": t.BIGINT,
     "_timestamp": t.TIMESTAMP,
 }
-_NUMBERS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger")
-_START: Final = "startingOffsets"
+START: Final = "startingOffsets"
+MOST: Final = "maxOffsetsPerTrigger"
+_NUMBERS: Final = (MOST, "minOffsetsPerTrigger")
 _TOPICS: Final = ("subscribe", "subscribePattern", "assign")
 
 
@@ -78,10 +79,10 @@ def check_kafka_source(owner: str, schema: Schema, options: Mapping[str, str]) -
             raise ConfigError(f"{owner}: column {field.name} is {wanted}, not {field.type}")
     _check_value(owner, schema, options)
     _check_numbers(owner, options)
-    start = option(options, _START)
+    start = option(options, START)
     if start is not None and start.lower() not in ("earliest", "latest") and not _is_object(start):
         raise ConfigError(
-            f"{owner}: {_START} {start[:40]!r} is not known",
+            f"{owner}: {START} {start[:40]!r} is not known",
             'write earliest, latest, or offsets as {"topic": {"0": 23}}',
         )
 

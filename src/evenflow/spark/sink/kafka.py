@@ -6,6 +6,8 @@ the same when a batch is done again after a crash.
 
 from __future__ import annotations
 
+import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,6 +24,8 @@ from evenflow.spark.source.kafka import with_defaults
 from evenflow.spark.unit.failure import failure_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import SparkSession
 
     from evenflow.model.query import Query, Sink
@@ -36,9 +40,11 @@ _PATIENCE = (
 )
 """How long a batch waits for a broker that is away, before its query is quarantined. Of each group
 all are set, or none if the user gives one."""
+_REACH_SECONDS = 2.0
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 _RECORD = pa.schema(
     [
+        pa.field("topic", pa.string()),
         pa.field("key", pa.string()),
         pa.field("value", pa.string()),
         pa.field("headers", pa.list_(_HEADER)),
@@ -54,14 +60,17 @@ class KafkaSink(DriverSink):
     ) -> None:
         if session is None:
             raise InternalError("a kafka sink was opened without a session")
-        self._session = session
+        self.session = session
         self._query = query.name
         self._origin = f"{state_id}/{query.name}"
+        self.topic = str(kafka.option(sink.options, kafka.TOPIC))
         key = kafka.option(sink.options, kafka.KEY)
         found = None if key is None else query.schema.find(key)
         self._key = None if found is None else found.name
-        own = {n: text for n, text in sink.options.items() if n.lower() != kafka.KEY}
-        self._options = with_defaults(own, _PATIENCE)
+        own = (kafka.TOPIC, kafka.KEY)
+        given = {name: text for name, text in sink.options.items() if name.lower() not in own}
+        self.options = with_defaults(given, _PATIENCE)
+        """What Spark is told. Sinks of which this is the same are written in one job."""
         self._check_connector()
 
     def write(self, answers: pa.Table, unit: str, batch: int) -> None:
@@ -70,17 +79,27 @@ class KafkaSink(DriverSink):
         Raises:
             SinkError: The broker did not take all of them in time.
         """
+        self.send(self.records(answers, unit, batch))
+
+    def records(self, answers: pa.Table, unit: str, batch: int) -> pa.Table:
+        """Return the answers of a batch as records."""
         rows = answers.to_pylist()
         ids = answer_ids(rows, f"{self._origin}/{unit}/{batch}")
-        records = [self._record(row, id_) for row, id_ in zip(rows, ids, strict=True)]
-        table = pa.Table.from_pylist(records, schema=_RECORD)
+        made = [self._record(row, id_) for row, id_ in zip(rows, ids, strict=True)]
+        return pa.Table.from_pylist(made, schema=_RECORD)
+
+    def send(self, records: pa.Table) -> None:
+        """Write records, also those of other sinks on the same servers.
+
+        Raises:
+            SinkError: The broker did not take all of them in time.
+        """
         try:
-            frame = self._session.createDataFrame(table)
-            frame.write.format(kafka.FORMAT).options(**self._options).save()
+            frame = self.session.createDataFrame(records)
+            frame.write.format(kafka.FORMAT).options(**self.options).save()
         except (PySparkException, Py4JJavaError) as exc:
-            topic = kafka.option(self._options, kafka.TOPIC)
             raise SinkError(
-                f"cannot write to topic {topic}: {failure_of(str(exc)).reason}"
+                f"cannot write to topic {self.topic}: {failure_of(str(exc)).reason}"
             ) from exc
 
     def _record(self, row: dict[str, Any], id_: str) -> dict[str, Any]:
@@ -89,16 +108,50 @@ class KafkaSink(DriverSink):
             {"key": QUERY, "value": self._query.encode()},
         ]
         key = None if self._key is None else _key_text(row[self._key])
-        return {"key": key, "value": json_text(row), "headers": headers}
+        return {"topic": self.topic, "key": key, "value": json_text(row), "headers": headers}
 
     def _check_connector(self) -> None:
         """Find out whether Spark knows Kafka, before there are answers. Nothing is contacted."""
-        servers = str(kafka.option(self._options, kafka.SERVERS))
-        stream = self._session.readStream.format(kafka.FORMAT)
+        stream = self.session.readStream.format(kafka.FORMAT)
         try:
-            stream.option(kafka.SERVERS, servers).option("subscribe", "none").load()
+            stream.option(kafka.SERVERS, self.servers).option("subscribe", "none").load()
         except (PySparkException, Py4JJavaError) as exc:
             raise ConfigError(f"query {self._query}: {NO_CONNECTOR}", CONNECTOR_HINT) from exc
+
+    @property
+    def servers(self) -> str:
+        """Where the broker is."""
+        return str(kafka.option(self.options, kafka.SERVERS))
+
+
+def write_together(parts: Sequence[tuple[KafkaSink, pa.Table]], unit: str, batch: int) -> bool:
+    """Write the answers of several queries to the same servers: fifty queries are not fifty jobs.
+
+    Returns:
+        Whether that worked. If not, write each alone, to find out whose fault it is; what was
+        written is then written again, with the same ids.
+
+    Raises:
+        SinkError: Nobody is there. Whatever is written alone fails as well.
+    """
+    first = parts[0][0]
+    try:
+        first.send(pa.concat_tables([s.records(answers, unit, batch) for s, answers in parts]))
+    except Exception as exc:  # whose it is, and what, is found out alone
+        if not _reachable(first.servers):
+            raise SinkError(f"cannot write to Kafka: {first.servers} is away") from exc
+        return False
+    return True
+
+
+def _reachable(servers: str) -> bool:
+    """Whether one of some servers takes a connection."""
+    for server in servers.split(","):
+        host, _, port = server.strip().rpartition(":")
+        with suppress(OSError, ValueError):
+            socket.create_connection((host.strip("[]"), int(port)), _REACH_SECONDS).close()
+            return True
+    return False
 
 
 def _key_text(value: Any) -> str | None:
