@@ -8,8 +8,11 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from evenflow.flow import Flow
 from evenflow.spark.compare import compare_flow
+from tests.architecture.tree import ROOT
 from tests.kafka.topics import Record
+from tests.spark.flows import run_all
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,6 +74,23 @@ def test_compare_records_topics_first(
     result = compare_flow(flow.spec(), rows=500, session=spark)
     assert result["equal"], result["differences"]
     assert result["rows"] == 2 * 500
+
+
+def test_the_example_answers_into_its_topics(
+    spark: SparkSession, topics: Topics, topic: str, tmp_path: Path
+) -> None:
+    text = (ROOT / "examples" / "kafka.yaml").read_text()
+    for name in ("subscribe: readings", "topic: load", "topic: high"):
+        text = text.replace(name, f"{name}-{topic}")
+    (tmp_path / "kafka.yaml").write_text(text.replace("localhost:9092", topics.servers))
+    rows = [{"district": "ab"[i % 2], "kwh": i / 2} for i in range(20)]
+    records = [Record(json.dumps(r).encode(), f"m{i}".encode()) for i, r in enumerate(rows)]
+    topics.write(f"readings-{topic}", records)
+    run_all(spark, Flow.read(tmp_path / "kafka.yaml"), drain=True)
+    load = topics.read(f"load-{topic}")
+    assert sum(r.json["kwh"] for r in load) == sum(i / 2 for i in range(20))
+    assert {r.key.decode() for r in load if r.key is not None} == {"a", "b"}
+    assert sorted(r.json["meter"] for r in topics.read(f"high-{topic}")) == ["m17", "m18", "m19"]
 
 
 def test_without_the_jars_of_the_connector_flows_are_refused_in_one_line(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def _bounds(reader: Reader, rows: int) -> dict[str, str]:
 def _is_finite(reader: Reader) -> bool:
     """Whether the sample ends with what is there, without waiting for more."""
     if kafka.is_kafka(reader.format):
-        return kafka.option(reader.options, kafka.START) != "latest"
+        return (kafka.option(reader.options, kafka.START) or "").lower() != "latest"
     return reader.format in GENERATORS
 
 
