@@ -1,24 +1,57 @@
-"""How tests are spread over processes, and what is said of them at the end."""
+"""One Spark session per process, how tests are spread, and what is said of them at the end."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from _pytest.terminal import TerminalReporter
+    from pyspark.sql import SparkSession
 
 TALLY = "tally"
 """A test records under this name what it is one of; the end of a run says how many there were."""
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Tests run little data through much new code, which is not worth compiling well."""
+_KAFKA = "tests/kafka/"
+_ON_SPARK = ("tests/spark/", _KAFKA)
+"""Where everything needs a JVM."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several processes, keep the tests of a file in one, unless each of them stands alone."""
+    """Mark the tests that need a JVM, and those that stay together with several processes.
+
+    The tests of a file do, unless each of them stands alone; those with a broker all do.
+    """
     for item in items:
+        path = str(item.path)
+        if any(folder in path for folder in _ON_SPARK):
+            item.add_marker(pytest.mark.spark)
         if not getattr(getattr(item, "module", None), "EACH_ALONE", False):
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+            item.add_marker(pytest.mark.xdist_group(_KAFKA if _KAFKA in path else path))
+
+
+@pytest.fixture(scope="session")
+def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """A session of ours, with the Kafka connector if a test is going to need it."""
+    from evenflow.spark.connector import fetch_kafka
+    from evenflow.spark.session import make_session
+
+    if any(_KAFKA in str(item.path) for item in request.session.items):
+        fetch_kafka(lambda step: print(step, file=sys.stderr))
+    session = make_session(
+        "evenflow tests",
+        os.environ.get("EVENFLOW_MASTER"),
+        settings={"spark.driver.extraJavaOptions": QUICK_JVM},
+    )
+    yield session
+    session.stop()
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:

@@ -16,6 +16,7 @@ from evenflow.graph.explain import explain
 from evenflow.graph.graph import Graph, QueryOptions
 from evenflow.model import types as t
 from evenflow.model.flow import FlowSpec, Reader
+from evenflow.model.kafka import check_kafka_source, is_kafka
 from evenflow.model.operator import Apply, Source, Table
 from evenflow.model.query import FILE_FORMATS, Sink
 from evenflow.model.schema import Schema, parse_schema
@@ -309,6 +310,8 @@ def _format_schema(kind: str, name: str, reader: Reader, given: Schema | None) -
             )
         return own
     if given is not None:
+        if is_kafka(reader.format):
+            check_kafka_source(f"{kind} {name}", given, reader.options)
         return given
     path = reader.options.get("path")
     if kind == "table" and reader.format == "parquet" and path is not None:

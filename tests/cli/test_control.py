@@ -59,8 +59,10 @@ def test_a_query_is_subscribed_with_all_it_has(
     result = invoke(
         *("subscribe", flow, "--name", "q", "--sql", text, "--sink", "console"),
         *("--sink", f"parquet:{tmp_path}/out", "--every", "2 seconds", "--deadline", "5s"),
+        *("--sink", "kafka:a:1,b:2/out"),
         *("--weight", "3", "--on-error", "quarantine", *state(tmp_path)),
     )
+    topic = {"kafka.bootstrap.servers": "a:1,b:2", "topic": "out"}
     assert result.exit_code == 0, result.stderr
     (request,) = asked
     assert request == {
@@ -76,6 +78,7 @@ def test_a_query_is_subscribed_with_all_it_has(
             "sinks": [
                 {"format": "console", "path": None, "options": {}},
                 {"format": "parquet", "path": f"{tmp_path}/out", "options": {}},
+                {"format": "kafka", "path": None, "options": topic},
             ],
         },
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -338,7 +337,6 @@ def test_a_format_of_sparks_own_with_columns_of_its_own(
     ("format_", "options"),
     [
         ("nonsense", {}),
-        ("kafka", {"subscribe": "x"}),
         ("json", {"path": "{}/none"}),
         ("json", {"path": "{}/none/*.json"}),
         ("json", {}),
@@ -376,23 +374,6 @@ def test_a_table_that_cannot_be_opened_is_refused(
     made.sql("q", "SELECT s.id FROM s JOIN t ON s.id = t.k", Sink("memory"))
     with pytest.raises(ConfigError):
         made.start(spark)
-
-
-def test_values_of_a_topic_are_read_as_json(spark: SparkSession) -> None:
-    from evenflow.model.operator import Source
-    from evenflow.model.schema import parse_schema
-    from evenflow.spark.source.sources import _from_kafka
-
-    text = json.dumps({"id": 5, "at": {"x": 1.5}})
-    frame = spark.createDataFrame(
-        [(bytearray(text, "utf-8"),), (bytearray(b"no"),)], "value BINARY"
-    )
-    columns = parse_schema("id BIGINT, at STRUCT<x: DOUBLE>")
-    found = _from_kafka(frame, Source("s", columns, None, 0, "kafka")).collect()
-    assert [row.asDict(recursive=True) for row in found] == [
-        {"id": 5, "at": {"x": 1.5}},
-        {"id": None, "at": None},
-    ]
 
 
 def test_a_state_directory_may_have_blanks_and_brackets(

@@ -32,8 +32,9 @@ def subscribe(  # the keys of a query
         list[str] | None,
         typer.Option(
             "--sink",
-            metavar="FORMAT[:PATH]",
-            help="Where its answers go: parquet:out/q, console ... Several are possible.",
+            metavar="FORMAT[:PLACE]",
+            help="Where its answers go: parquet:out/q, kafka:localhost:9092/topic, console ... "
+            "Several are possible.",
         ),
     ] = None,
     weight: Annotated[float, typer.Option(help="How much its answers are worth.")] = 1.0,
@@ -68,8 +69,13 @@ def _sink(text: str) -> dict[str, Any]:
     from pathlib import Path
 
     from evenflow.base.paths import has_scheme
+    from evenflow.model import kafka
 
     format_, _, path = text.partition(":")
+    if format_ == kafka.FORMAT:
+        servers, _, topic = path.rpartition("/")
+        options = {kafka.SERVERS: servers, kafka.TOPIC: topic}
+        return {"format": format_, "path": None, "options": options}
     if path and not has_scheme(path):
         path = str(Path(path).absolute())
     return {"format": format_, "path": path or None, "options": {}}

@@ -106,11 +106,14 @@ class TableModel(_Keys):
 class SinkModel(_Keys):
     """Where answers go."""
 
-    format: str = Field(description="parquet, json, csv, console or memory.")
+    format: str = Field(description="parquet, json, csv, kafka, console or memory.")
     path: str | None = Field(
         None, description="Directory of a file format, relative to the file. One query each."
     )
-    options: Options = Field(default_factory=dict, description="The format's options.")
+    options: Options = Field(
+        default_factory=dict,
+        description="Of kafka: kafka.bootstrap.servers, topic, key, and those of Spark's sink.",
+    )
 
 
 class QueryModel(_Keys):

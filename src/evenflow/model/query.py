@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenflow.base.paths import local_path
 from evenflow.errors import ConfigError
+from evenflow.model import kafka
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,14 +43,16 @@ class Sink:
             if not self.path:
                 raise ConfigError(f"a {self.format} sink needs a path")
             local_path(self.path)
-        if self.options:
+        if self.format == kafka.FORMAT:
+            kafka.check_kafka_sink(self.options)
+        elif self.options:
             raise ConfigError(f"a {self.format} sink has no options yet")
         if self.format == "callback" and not callable(self.function):
             raise ConfigError("a callback sink needs a function")
 
 
 FILE_FORMATS = ("parquet", "json", "csv")
-SINK_FORMATS = (*FILE_FORMATS, "console", "memory", "callback")
+SINK_FORMATS = (*FILE_FORMATS, kafka.FORMAT, "console", "memory", "callback")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,3 +82,10 @@ class Query:
             raise ConfigError(f"query {self.name}: every must be above 0")
         if self.deadline is not None and not self.deadline > 0:
             raise ConfigError(f"query {self.name}: deadline must be above 0")
+        for sink in self.sinks:
+            key = kafka.option(sink.options, kafka.KEY)
+            if key is not None and self.schema.find(key) is None:
+                raise ConfigError(
+                    f"query {self.name}: the key {key[:64]} of its kafka sink is no column of it",
+                    f"it has {', '.join(self.schema.names)}",
+                )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,8 @@ KAFKA = (
     ("org.apache.commons", "commons-pool2", "2.12.0"),
 )
 """Group, name and version of the jars that reading and writing Kafka needs."""
+NO_CONNECTOR = "Spark has no Kafka connector: its jars are missing"
+CONNECTOR_HINT = "fetch them with evenflow setup kafka, or give Spark its jars in spark.jars"
 _SECONDS = 300
 
 
@@ -84,7 +87,7 @@ def fetch(group: str, name: str, version: str, folder: Path, *, transitive: bool
             )
         folder.mkdir(parents=True, exist_ok=True)
         for jar in Path(scratch, "jars").glob("*.jar"):
-            beside = folder / f"_{jar.name}"
+            beside = folder / f"_{jar.name}.{os.getpid()}"
             shutil.copyfile(jar, beside)
             beside.replace(folder / jar.name)
 

@@ -14,6 +14,7 @@ import pyarrow.parquet
 from pyspark.sql import functions as F
 
 from evenflow.errors import ConfigError, RunError
+from evenflow.model import kafka
 from evenflow.model.flow import FlowSpec, Reader
 from evenflow.spark.compile.trunk import MISFIT
 from evenflow.spark.sink.demux import answer_schema
@@ -47,7 +48,7 @@ def record(session: SparkSession, spec: FlowSpec, folder: Path, rows: int) -> Fl
     sources.start(available_now=False)
     try:
         for source in spec.sources():
-            finite = spec.readers[source.name].format in GENERATORS
+            finite = _is_finite(spec.readers[source.name])
             _record_source(sources, source, folder / source.name, rows, finite=finite)
     finally:
         sources.stop()
@@ -55,14 +56,30 @@ def record(session: SparkSession, spec: FlowSpec, folder: Path, rows: int) -> Fl
 
 
 def _bounded(spec: FlowSpec, rows: int) -> FlowSpec:
-    """Return the flow with generators that make just the sample, as fast as they can."""
+    """Return the flow with sources that give just the sample, as fast as they can."""
     readers = {
-        name: replace(reader, options={"rows": str(rows), **reader.options})
-        if reader.format in GENERATORS
-        else reader
+        name: replace(reader, options=_bounds(reader, rows))
         for name, reader in spec.readers.items()
     }
     return replace(spec, readers=readers)
+
+
+def _bounds(reader: Reader, rows: int) -> dict[str, str]:
+    """Return a source's options; of a topic the sample is its oldest records."""
+    bounds: dict[str, str] = {}
+    if reader.format in GENERATORS:
+        bounds = {"rows": str(rows)}
+    elif kafka.is_kafka(reader.format):
+        bounds = {kafka.START: "earliest", kafka.MOST: str(rows)}
+    missing = {k: v for k, v in bounds.items() if kafka.option(reader.options, k) is None}
+    return {**missing, **reader.options}
+
+
+def _is_finite(reader: Reader) -> bool:
+    """Whether the sample ends with what is there, without waiting for more."""
+    if kafka.is_kafka(reader.format):
+        return (kafka.option(reader.options, kafka.START) or "").lower() != "latest"
+    return reader.format in GENERATORS
 
 
 def recorded(spec: FlowSpec, folder: Path) -> FlowSpec:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from evenflow.schedule.life import Life, Outcome
     from evenflow.schedule.request import Request
     from evenflow.spark.definitions import Definitions
-    from evenflow.spark.sink.sinks import AnswerSink
+    from evenflow.spark.sink.answer_sink import AnswerSink
     from evenflow.spark.source.sources import Sources
     from evenflow.spark.state.directory import StateDirectory
     from evenflow.spark.unit.unit_run import Surroundings
@@ -129,7 +129,7 @@ class Units:
     def _open_sinks(self, queries: Iterable[Query]) -> None:
         for query in queries:
             close_cursors(self.sinks.get(query.name, ()))
-            self.sinks[query.name] = open_sinks(query, self._manifest.id)
+            self.sinks[query.name] = open_sinks(query, self._manifest.id, self._around.session)
 
     def close(self) -> None:
         """End all cursors: there are no more answers."""

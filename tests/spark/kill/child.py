@@ -14,7 +14,7 @@ from pathlib import Path
 from evenflow.cli.flow_file import read_flow
 from evenflow.spark.run import run_flow
 from evenflow.spark.session import SQL_SETTINGS, make_session
-from tests.spark.conftest import QUICK_JVM
+from tests.conftest import QUICK_JVM
 from tests.spark.kill.faults import FAULTS
 from tests.spark.kill.points import put_points
 from tests.spark.lives import NO_DATA

@@ -7,14 +7,14 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Self
 
 from evenflow.errors import ConfigError
-from evenflow.spark.sink.sinks import DriverSink
+from evenflow.spark.sink.answer_sink import DriverSink
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
 
-    from evenflow.spark.sink.sinks import AnswerSink
+    from evenflow.spark.sink.answer_sink import AnswerSink
 
 MOST_ANSWERS = 10_000
 

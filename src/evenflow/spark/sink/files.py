@@ -46,15 +46,15 @@ def _parquet(table: pa.Table, path: Path) -> None:
 def _json(table: pa.Table, path: Path) -> None:
     with path.open("w", encoding="utf-8") as out:
         for row in table.to_pylist():
-            out.write(_json_text(row) + "\n")
+            out.write(json_text(row) + "\n")
 
 
-def _json_text(value: Any) -> str:
+def json_text(value: Any) -> str:
     """Return a value as Spark writes it: no NULL fields, decimals digit by digit."""
     match value:
         case dict():
             present = ((name, each) for name, each in value.items() if each is not None)
-            return "{" + ", ".join(f"{_quoted(n)}: {_json_text(v)}" for n, v in present) + "}"
+            return "{" + ", ".join(f"{_quoted(n)}: {json_text(v)}" for n, v in present) + "}"
         case Decimal():
             return format(value, "f")
         case float() if not math.isfinite(value):

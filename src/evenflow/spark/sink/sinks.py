@@ -8,56 +8,27 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
 from evenflow.base.paths import local_path
-from evenflow.errors import ConfigError, InternalError, SinkError
+from evenflow.errors import ConfigError, SinkError
 from evenflow.model import types as t
+from evenflow.model.kafka import is_kafka
 from evenflow.model.query import FILE_FORMATS
+from evenflow.spark.sink.answer_sink import DriverSink
 from evenflow.spark.sink.demux import answer_schema
 from evenflow.spark.sink.files import unfinished, write_file
+from evenflow.spark.sink.kafka import KafkaSink
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pyspark.sql import SparkSession
+
     from evenflow.model.query import Query, Sink
-
-
-class AnswerSink(Protocol):
-    """Takes the answers of one query."""
-
-    by_executors: ClassVar[bool]
-    """Whether tasks may write their own answers, to `target`; otherwise the driver writes."""
-    format: str
-
-    def write(self, answers: pa.Table, unit: str, batch: int) -> None:
-        """Take the answers of a batch. Called again with the same batch after a crash."""
-        ...
-
-    def target(self, unit: str, batch: int, part: str = "") -> Path:
-        """Return the file of a part of a batch's answers."""
-        ...
-
-    def files(self, unit: str, batch: int) -> list[Path]:
-        """Return the files there are of a batch."""
-        ...
-
-
-class DriverSink:
-    """A sink that only the driver's process can serve."""
-
-    by_executors: ClassVar[bool] = False
-    format = ""
-
-    def target(self, unit: str, batch: int, part: str = "") -> Path:
-        """There is no file."""
-        raise InternalError(f"no file for {unit}, batch {batch}{part}")
-
-    def files(self, unit: str, batch: int) -> list[Path]:  # noqa: ARG002
-        """There are none."""
-        return []
+    from evenflow.spark.sink.answer_sink import AnswerSink
 
 
 class FileSink:
@@ -153,12 +124,25 @@ class CallbackSink(DriverSink):
         self._function(batch, answers)
 
 
-def open_sinks(query: Query, state_id: str) -> tuple[AnswerSink, ...]:
-    """Return the sinks of a query, ready to write."""
+def open_sinks(
+    query: Query, state_id: str, session: SparkSession | None = None
+) -> tuple[AnswerSink, ...]:
+    """Return the sinks of a query, ready to write.
+
+    Args:
+        query: The query.
+        state_id: Tells the answers of two states apart.
+        session: For sinks that are Spark's own.
+
+    Raises:
+        ConfigError: One of them cannot take such answers, or what it needs is missing.
+    """
     made: list[AnswerSink] = []
     for sink in query.sinks:
         if sink.format in FILE_FORMATS:
             made.append(FileSink(sink, query, state_id))
+        elif is_kafka(sink.format):
+            made.append(KafkaSink(sink, query, state_id, session))
         elif sink.format == "console":
             made.append(ConsoleSink(query))
         elif sink.format == "memory":

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import functions as F
 
 from evenflow.errors import ConfigError
+from evenflow.model.kafka import is_kafka
 from evenflow.spark.compile.trunk import positional
 from evenflow.spark.compile.types import struct
+from evenflow.spark.connector import CONNECTOR_HINT, NO_CONNECTOR
 from evenflow.spark.source import generator_source
 from evenflow.spark.source.feed import Feed, FeedFolder, RowsFeed, spark_path
 from evenflow.spark.source.generator_options import (
@@ -29,6 +30,7 @@ from evenflow.spark.source.generator_options import (
     parse_option,
     whole,
 )
+from evenflow.spark.source.kafka import kafka_columns, kafka_options
 from evenflow.spark.source.misfit import TELL_MISFITS, tells_misfits, with_misfit
 from evenflow.spark.source.replay import ReplayFeed
 from evenflow.spark.source.row_table import RowTables
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
 
 _FILE_FORMATS = ("json", "csv", "parquet", "orc", "text", "avro", "xml")
 """Formats that are told their columns and need a path. Others know their columns themselves."""
-_KAFKA = ("key", "value", "topic", "partition", "offset", "timestamp", "timestamptype")
 _ROWS_PER_FILE = "10000"
 _MOST_FILES = "100"
 """Files per batch where files come as time passes; finite data is streamed file by file."""
@@ -263,12 +264,8 @@ class Sources:
             # A pattern without files is an empty stream to Spark; more often it is a mistake.
             with _faults(owner, reader.format, path):
                 self._session.read.text(path)
-        options = dict(reader.options)
-        if reader.format.lower() == "kafka":
-            frame = _load(owner, self._session.readStream, reader.format, options, source)
-            return _from_kafka(frame, source)
-        schema = struct(source.schema)
-        if tells_misfits(reader):
+        options, schema = dict(reader.options), struct(source.schema)
+        if tells_misfits(reader) and not is_kafka(reader.format):
             options |= TELL_MISFITS
             schema = with_misfit(source.schema)
         return _load(owner, self._session.readStream, reader.format, options, source, schema)
@@ -282,6 +279,10 @@ def _load(
     wanted: Source | Table,
     schema: StructType | None = None,
 ) -> DataFrame:
+    if is_kafka(format_):
+        told = reader.format(format_).options(**kafka_options(wanted.schema, options))
+        with _faults(owner, format_):
+            return kafka_columns(told.load(), wanted.schema, options)
     path = next((v for k, v in options.items() if k.lower() == "path"), None)
     schema = schema or struct(wanted.schema)
     told = reader.format(format_).options(**options)
@@ -299,14 +300,6 @@ def _load(
             return told.schema(schema).load()
 
 
-def _from_kafka(frame: DataFrame, source: Source) -> DataFrame:
-    """Return the columns of a topic: Kafka's own, or those of the JSON in its values."""
-    if all(name.lower() in _KAFKA for name in source.schema.names):
-        return frame
-    value = F.from_json(F.col("value").cast("string"), with_misfit(source.schema), TELL_MISFITS)
-    return frame.select(value.alias("value")).select(F.col("value.*"))
-
-
 @contextmanager
 def _faults(owner: str, format_: str, path: str | None = None) -> Iterator[None]:
     """Turn what Spark says about formats, paths and options into a `ConfigError`."""
@@ -318,12 +311,11 @@ def _faults(owner: str, format_: str, path: str | None = None) -> Iterator[None]
         if condition == "PATH_NOT_FOUND":
             raise ConfigError(f"{owner}: {path} does not exist") from exc
         if "DATA_SOURCE_NOT_FOUND" in text or "Failed to find data source" in text:
-            known = format_.lower() == "kafka"
+            if is_kafka(format_):
+                raise ConfigError(f"{owner}: {NO_CONNECTOR}", CONNECTOR_HINT) from exc
             raise ConfigError(
                 f"{owner}: Spark does not know the format {format_[:80]}",
-                "fetch its connector with evenflow setup kafka"
-                if known
-                else "check its name, or give Spark the connector's jar in spark.jars",
+                "check its name, or give Spark the connector's jar in spark.jars",
             ) from exc
         raise ConfigError(
             f"{owner}: format {format_} cannot be opened: {_reason(exc)}",

@@ -13,6 +13,7 @@ import pyarrow as pa
 from evenflow.errors import SinkError
 from evenflow.spark.compile.keys import FAMILY
 from evenflow.spark.sink.demux import Apart, take_apart
+from evenflow.spark.sink.kafka import KafkaSink, write_together
 from evenflow.spark.sink.remote import deliver_remotely
 
 if TYPE_CHECKING:
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
 
     from evenflow.schedule.layout import UnitLayout
     from evenflow.spark.compile.answers import AnswerPlan
-    from evenflow.spark.sink.sinks import AnswerSink
+    from evenflow.spark.sink.answer_sink import AnswerSink
     from evenflow.spark.unit.late_bound import LateBound
     from evenflow.spark.unit.rejects import Rejects
     from evenflow.spark.unit.tally import Counts, StackTally
 
+_Job = tuple[str, "AnswerSink", list[pa.Table]]
+"""A query, one of its sinks, and the answers of its parts."""
 WRITERS = "evenflow-writer"
 """How the names of threads begin that write to sinks."""
 _MOST_WRITERS = 4
@@ -178,13 +181,26 @@ class Delivery:
             for sink in self.sinks.get(query, ())
             if not (remote and sink.by_executors and query not in alone)
         ]
-        if len(jobs) == 1:
-            self._write_one(*jobs[0], batch)
-        elif jobs:
+        groups = _written_together(jobs)
+        if len(groups) == 1:
+            self._write_group(groups[0], batch)
+        elif groups:
             with ThreadPoolExecutor(_MOST_WRITERS, WRITERS) as pool:
-                for done in [pool.submit(self._write_one, *job, batch) for job in jobs]:
+                for done in [pool.submit(self._write_group, group, batch) for group in groups]:
                     done.result()
         return {str(sink.target(self.unit, batch)) for _, sink, _ in jobs if sink.by_executors}
+
+    def _write_group(self, jobs: list[_Job], batch: int) -> None:
+        """Write what may go out at once; what does not, alone."""
+        topics = [(s, pa.concat_tables(t)) for _, s, t in jobs if isinstance(s, KafkaSink)]
+        try:
+            if len(topics) > 1 and write_together(topics, self.unit, batch):
+                return
+        except SinkError as exc:
+            self.failing.update({q: exc.message for q, _, _ in jobs if q not in self.failing})
+            return
+        for job in jobs:
+            self._write_one(*job, batch)
 
     def _write_one(self, query: str, sink: AnswerSink, tables: list[pa.Table], batch: int) -> None:
         """Write the parts of a query, of which a UNION ALL has several, as one.
@@ -258,3 +274,13 @@ class StackBatches:
     def _rejected_parts(self, apart: Apart) -> Iterator[int]:
         yield from apart.answers_rejected
         yield from self.tally.rejecting(apart.totals)
+
+
+def _written_together(jobs: Iterable[_Job]) -> list[list[_Job]]:
+    """Return the jobs in groups: topics on the same servers, and everything else by itself."""
+    groups: dict[object, list[_Job]] = {}
+    for job in jobs:
+        sink = job[1]
+        shared = tuple(sorted(sink.options.items())) if isinstance(sink, KafkaSink) else id(sink)
+        groups.setdefault(shared, []).append(job)
+    return list(groups.values())

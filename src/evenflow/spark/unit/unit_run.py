@@ -19,6 +19,7 @@ from evenflow.spark.compile.answers import AnswerCompiler
 from evenflow.spark.compile.sample import observed_samples
 from evenflow.spark.compile.stack import NOT_YET, StackBuilder
 from evenflow.spark.compile.trunk import TrunkBuilder
+from evenflow.spark.session import is_one_process
 from evenflow.spark.source.feed import spark_path
 from evenflow.spark.state.sealed import read_sealed, write_sealed
 from evenflow.spark.unit.batch import Delivery, QueryProgress, StackBatches
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from evenflow.model.query import Query
     from evenflow.model.unit import Unit
     from evenflow.schedule.layout import UnitLayout, WrittenOff
-    from evenflow.spark.sink.sinks import AnswerSink
+    from evenflow.spark.sink.answer_sink import AnswerSink
     from evenflow.spark.state.directory import UnitDirectory
 
 T = TypeVar("T")
@@ -67,8 +68,7 @@ class Surroundings:
     @property
     def on_cluster(self) -> bool:
         """Whether executors are other processes than the driver."""
-        master = self.session.conf.get("spark.master", "local") or "local"
-        return master != "local" and not master.startswith("local[")
+        return not is_one_process(self.session.conf.get("spark.master", "local") or "local")
 
 
 @dataclass(frozen=True, slots=True)
