@@ -70,6 +70,11 @@ def test_a_sink_that_is_wrong(options: dict[str, str], said: str) -> None:
     assert caught.value.hint is not None
 
 
+def test_a_sink_has_a_topic_and_no_path() -> None:
+    with pytest.raises(ConfigError, match="no path"):
+        Sink("kafka", "out", {**SERVERS, "topic": "t"})
+
+
 def test_the_key_of_a_sink_is_a_column_of_the_query() -> None:
     flow = Flow("f")
     flow.source("s", "kafka", TOPIC, "id BIGINT")

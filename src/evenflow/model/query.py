@@ -44,6 +44,8 @@ class Sink:
                 raise ConfigError(f"a {self.format} sink needs a path")
             local_path(self.path)
         if self.format == kafka.FORMAT:
+            if self.path:
+                raise ConfigError("a kafka sink has no path", "name the topic in its options")
             kafka.check_kafka_sink(self.options)
         elif self.options:
             raise ConfigError(f"a {self.format} sink has no options yet")
