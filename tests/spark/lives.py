@@ -391,7 +391,8 @@ class _Judge:
         closing = next(
             (f for f in range(file, self.files) if end - 1 <= self.marks[f] * 1000), None
         )
-        until_ = closing if closing is not None else self.files - 1
+        # A change after the last file still cuts what is open.
+        until_ = closing if closing is not None else self.files
         paused = any(
             t.state is QueryState.PAUSED and file < t.first <= until_ for t in self.tenures
         )

@@ -21,8 +21,8 @@ from evenflow.spark.session import own_session
 from evenflow.spark.state.manifest import definition_to_json, read_manifest
 from tests.spark import random_set as rs
 from tests.spark.flows import counts
+from tests.spark.kill.change import PendingChange
 from tests.spark.kill.input import FileInput
-from tests.spark.kill.points import POINTS
 from tests.spark.kill.process import FlowProcess, Kill, Killed
 from tests.spark.kill.report import Report
 from tests.spark.lives import LivingSet
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from evenflow.model.query import Query
     from evenflow.schedule.life import Life as KeptLife
     from tests.spark.kill.input import Input
-    from tests.spark.lives import Life
     from tests.spark.reference import Row
 
 ROWS = 150
@@ -161,7 +160,7 @@ class KilledSet(LivingSet):
 
     def _has_read(self, file: int) -> bool:
         units = self.process.state / "units"
-        running = [unit.id for unit in self._kept().units if unit.numbers]
+        running = [unit.id for unit in self.kept().units if unit.numbers]
         return all(self.input.has_read(units / id_ / "checkpoint", file) for id_ in running)
 
     def change(self, move: str, name: str, *kills: Kill, again: bool = True) -> None:
@@ -178,7 +177,7 @@ class KilledSet(LivingSet):
             after.begin(name, self.laid)
         else:
             after.move(name, MOVES[move], self.laid)
-        change = _Change(self, before, after, self._request(move, name), again)
+        change = PendingChange(self, before, after, self._request(move, name), again)
         self.process.arm(kills[0] if kills else None)
         self._do(change.make, kills, change.killed)
         self.life = after if change.happened else before
@@ -223,7 +222,7 @@ class KilledSet(LivingSet):
                 kill = left.pop(0) if left else None
                 self.process.start(kill)
 
-    def _kept(self) -> KeptLife:
+    def kept(self) -> KeptLife:
         """Return the life that the manifest holds."""
         manifest = read_manifest(self.process.state / "manifest.json")
         assert manifest is not None
@@ -288,46 +287,3 @@ class KilledSet(LivingSet):
             for file in files
         ]
         return canonical_rows(row for table in tables for row in table.to_pylist())
-
-
-class _Change:
-    """A change that may be killed, and what has come of it."""
-
-    def __init__(
-        self, set_: KilledSet, before: Life, after: Life, request: dict[str, Any], again: bool
-    ) -> None:
-        self._set = set_
-        self._before, self._after = before, after
-        self._request = request
-        self._again = again
-        self._kept = set_._kept()
-        self._asking = False
-        self._given_up = False
-        self.happened = False
-
-    def make(self) -> None:
-        """Ask for it, unless it has happened or is given up."""
-        if not self.happened and not self._given_up:
-            self._asking = True
-            self._set.process.ask(self._request)
-            self._asking = False
-            self.happened = True
-        assert self._states() == (self._after if self.happened else self._before).states
-
-    def killed(self, kill: Kill) -> None:
-        """See in the manifest what has come of it."""
-        found, asking = self._states(), self._asking
-        self._asking = False
-        if self.happened or not asking:
-            assert found == (self._after if self.happened else self._before).states
-            return
-        assert found in (self._before.states, self._after.states)
-        self.happened = found == self._after.states
-        must = POINTS[kill.point].changed if kill.point is not None else None
-        assert must in (None, self.happened), f"{kill}: {self._request}"
-        if not self.happened:
-            assert self._set._kept() == self._kept
-            self._given_up = not self._again
-
-    def _states(self) -> dict[str, QueryState]:
-        return {name: query.state for name, query in self._set._kept().queries.items()}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from evenflow.spark import units
 from evenflow.spark.sink.sinks import FileSink
-from evenflow.spark.state.sealed import read_sealed, write_sealed
+from evenflow.spark.state.sealed import write_sealed
 from evenflow.spark.unit import unit_run
-from evenflow.spark.unit.unit_run import UnitRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,21 +58,14 @@ def _newest_counts() -> None:
     unit_run.saved_counts = newest
 
 
-def _no_replay() -> None:
-    """A batch that was done before the kill is not done again."""
-    original = UnitRun._run_batch
-
-    def once(self: UnitRun, frame: Any, batch: int) -> None:
-        done = read_sealed(self.directory.counts) or {}
-        if str(batch) not in done:
-            original(self, frame, batch)
-
-    UnitRun._run_batch = once  # type: ignore[method-assign]
+def _seed_bit_by_bit() -> None:
+    """A seed that was sown is removed file by file."""
+    vars(units)["forget_seed"] = shutil.rmtree
 
 
 FAULTS: dict[str, Callable[[], None]] = {
     "other names": _other_names,
     "counts after the commit": _counts_after_the_commit,
     "newest counts": _newest_counts,
-    "no replay": _no_replay,
+    "seed removed bit by bit": _seed_bit_by_bit,
 }

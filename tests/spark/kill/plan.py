@@ -39,7 +39,7 @@ def live_six(case: KilledSet) -> Report:
 
 def files_for(kills: int) -> int:
     """Return how many files `live_at_random` reads."""
-    return 2 + 2 * -(-kills // 4)
+    return 4 + 2 * -(-kills // 4)
 
 
 def live_at_random(case: KilledSet, rng: random.Random, kills: int) -> Report:
@@ -47,13 +47,14 @@ def live_at_random(case: KilledSet, rng: random.Random, kills: int) -> Report:
     left = kills - 1
     case.begin()
     case.read(2)
-    while case.laid < case.files:
+    while case.laid < case.files - 2:
         now = min(left, 2)
         case.read(2, *_reading(case, rng, now))
         left -= now
         now = min(left, 2)
         _change(case, rng, now)
         left -= now
+    case.read(2)
     return case.judge(case.stop(_at(rng, tuple(STOP))))
 
 
