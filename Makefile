@@ -40,7 +40,7 @@ life-test: setup ## 300 random lives of queries against plain Spark
 	EVENFLOW_LIVES=300 $(PYTEST) $(TWO) tests/spark/test_lives.py
 
 kill-test: setup ## 50 kills of a running flow, at named points and at random moments
-	EVENFLOW_KILLS=50 $(PYTEST) -s tests/spark/kill
+	EVENFLOW_KILLS=50 $(PYTEST) -s tests/spark/kill tests/kafka/test_kill.py
 
 cluster-test: setup ## the run tests on two executors in JVMs of their own
 	EVENFLOW_MASTER='local-cluster[2,1,1024]' $(PYTEST) -m spark tests/spark

@@ -132,9 +132,15 @@ class StackTally:
         return WrittenOff(counts.late, counts.open + counts.cut)
 
     def widen(self, state: Held) -> None:
-        """Count as arrived what a narrow unit, which is no longer narrow, has in its state."""
-        for number, counts in self._booked_narrow(state).items():
-            self.settled[number].tuples_in += counts.tuples_in
+        """Count as arrived what a narrow unit, which is no longer narrow, has in its state.
+
+        All its parts saw the same tuples, whatever has become of them since; others that have
+        come with the change saw none.
+        """
+        before = self.layout.eras[-2].fates if len(self.layout.eras) > 1 else ()
+        arrived = max((c.tuples_in for c in self._booked_narrow(state).values()), default=0)
+        for number in self.layout.numbers.intersection(before):
+            self.settled[number].tuples_in += arrived
 
     # Booking.
 
