@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from tests.kafka.broker import Broker
     from tests.kafka.topics import Topics
 
-IMPATIENT = {"kafka.default.api.timeout.ms": 2000, "kafka.request.timeout.ms": 1000}
+IMPATIENT = {"kafka.default.api.timeout.ms": 3000, "kafka.request.timeout.ms": 2000}
+PATIENT = 120.0
+"""Seconds for a flow to come back: the pauses between its tries grow."""
 SCHEMA = "id BIGINT, _timestamp TIMESTAMP"
 
 
@@ -40,10 +42,10 @@ def test_a_flow_says_so_goes_on_and_neither_loses_nor_repeats(
         finally:
             broker.start()
         topics.write_json(topic, [{"id": i} for i in range(10, 20)])
-        until(lambda: run.answers("p").num_rows == 20)
-        until(lambda: run.status()["sources"]["s"]["state"] == "running")
+        until(lambda: run.answers("p").num_rows == 20, PATIENT)
+        until(lambda: run.status()["sources"]["s"]["state"] == "running", PATIENT)
         assert sorted(run.answers("p").column("id").to_pylist()) == list(range(20))
-        until(lambda: counts(run.status(exact=True), "sums").get("in") == 20)
+        until(lambda: counts(run.status(exact=True), "sums").get("in") == 20, PATIENT)
         run.pause_units()
         run.drain()
         assert sum(run.answers("sums").column("n").to_pylist()) == sum(range(20))
