@@ -14,6 +14,7 @@ import pytest
 
 from evenflow import Flow, Sink
 from evenflow.errors import ConfigError, RunError
+from evenflow.spark.state.directory import StateDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -121,8 +122,11 @@ def test_all_units_see_the_same_tuples(spark: SparkSession, tmp_path: Path) -> N
 
 
 def test_a_wrong_option_of_a_generator_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    wrong = flow(tmp_path, "meters", options={"rte": 5})
     with pytest.raises(ConfigError):
-        flow(tmp_path, "meters", options={"rte": 5}).start(spark)
+        wrong.start(spark)
+    # The flow can be put right: no state is left that would have to agree with it.
+    assert not StateDirectory(wrong.state).manifest.exists()
 
 
 # Replays.

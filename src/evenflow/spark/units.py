@@ -76,12 +76,19 @@ class Units:
     # Starting and stopping.
 
     def build(self, requests: Sequence[Request]) -> Outcome:
-        """Make a first change and build all units. Nothing runs."""
+        """Make a first change and build all units. Nothing runs.
+
+        Raises:
+            EvenflowError: A source, a sink or a query cannot be had. Nothing was changed.
+        """
+        self._directory.keep_units({layout.id for layout in self.life.units})
         outcome = self._decide(requests, self.facts())
-        self._commit(outcome.life, _new_queries(requests, outcome))
-        self._open_sinks(self._definitions.queries.values())
-        for unit, layout in self._units(outcome.life):
-            self.runs[unit.id] = self._made(unit, layout, outcome.life)
+        new = _new_queries(requests, outcome)
+        known = {**self._definitions.queries, **new}
+        self._open_sinks(known[name] for name in outcome.life.queries)
+        for unit, layout in self._units(outcome.life, new):
+            self.runs[unit.id] = self._made(unit, layout, outcome.life, new)
+        self._commit(outcome.life, new)
         for each in self.runs.values():
             self._take_over(each, each.layout)
         return outcome
@@ -148,6 +155,7 @@ class Units:
         Raises:
             EvenflowError: A new query cannot be built on Spark. Nothing was changed.
         """
+        self._directory.keep_units({layout.id for layout in self.life.units})
         planned = self._decide(requests, self.facts())
         draft, new = planned.life, _new_queries(requests, planned)
         self._open_sinks(new.values())
@@ -202,7 +210,6 @@ class Units:
     def _commit(self, life: Life, new: Mapping[str, Query]) -> None:
         """Write what holds from now on."""
         known = {layout.id for layout in self.life.units}
-        self._directory.keep_units(known)
         for layout in life.units:
             if layout.id not in known:
                 self._keep_seed(layout)
