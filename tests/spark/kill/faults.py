@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from evenflow.spark import units
 from evenflow.spark.sink.sinks import FileSink
 from evenflow.spark.state.sealed import write_sealed
 from evenflow.spark.unit import unit_run
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evenflow.model.query import Query, Sink
-    from evenflow.spark.state.directory import UnitDirectory
 
 
 def _other_names() -> None:
@@ -47,25 +44,7 @@ def _counts_after_the_commit() -> None:
     vars(unit_run)["write_sealed"] = late
 
 
-def _newest_counts() -> None:
-    """A start goes on with the newest counts, also of a batch that is done again."""
-    original = unit_run.saved_counts
-
-    def newest(directory: UnitDirectory, batch: int) -> dict[str, Any]:
-        ahead = original(directory, batch + 1)
-        return ahead if ahead["answered"] else original(directory, batch)
-
-    unit_run.saved_counts = newest
-
-
-def _seed_bit_by_bit() -> None:
-    """A seed that was sown is removed file by file."""
-    vars(units)["forget_seed"] = shutil.rmtree
-
-
 FAULTS: dict[str, Callable[[], None]] = {
     "other names": _other_names,
     "counts after the commit": _counts_after_the_commit,
-    "newest counts": _newest_counts,
-    "seed removed bit by bit": _seed_bit_by_bit,
 }
