@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -229,3 +230,31 @@ def test_a_flow_over_finite_sources_ends_by_itself(spark: SparkSession, tmp_path
         assert run.answers("p").num_rows == 30
     assert counts(status, "w") == {"in": 25, "contributed": 25}
     assert counts(status, "p") == {"in": 30, "contributed": 30}
+
+
+def test_who_asks_again_and_again_does_not_keep_the_others_from_answering(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flow = Flow("f", tmp_path / "state")
+    flow.source("s", "constant", {"rate": 100})
+    flow.sql("a", "SELECT id FROM s", MEMORY, every=0.05)
+    with flow.start(spark) as run:
+        for _ in range(3):
+            run.subscribe("b", "SELECT id FROM s WHERE id % 2 = 0", MEMORY, every=0.05)
+            run.unsubscribe("b")
+        (unit,) = run.runs
+        # A batch between any two of six changes.
+        assert (committed_batch(unit.directory.checkpoint) or 0) >= 4
+
+
+def test_a_change_does_not_wait_for_a_silent_source(spark: SparkSession, tmp_path: Path) -> None:
+    flow = flow_over(tmp_path)
+    flow.sql("a", PLAIN, MEMORY, every=0.05)
+    tens(tmp_path, 0)
+    with flow.start(spark) as run:
+        read_all(run, tmp_path)
+        began = time.monotonic()
+        for _ in range(2):
+            run.pause("a")
+            run.resume("a")
+        assert time.monotonic() - began < supervisor._SETTLING_SECONDS

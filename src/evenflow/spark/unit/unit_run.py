@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from evenflow.spark.sink.sinks import AnswerSink
     from evenflow.spark.state.directory import UnitDirectory
 
+_IDLE = "Waiting for"
+"""How Spark begins to say that a StreamingQuery waits for data, or for its next trigger."""
 _COMMIT_SECONDS = 10.0
 """How long to wait for Spark to commit a batch whose work is done."""
 
@@ -234,6 +236,16 @@ class UnitRun:
     def active(self) -> bool:
         """Whether it still runs."""
         return self._query is not None and self._query.isActive
+
+    @property
+    def has_settled(self) -> bool:
+        """Whether it has finished a batch since its start, or there is nothing for it to do.
+
+        Spark says the latter in words. Should it say it in others, it has not settled.
+        """
+        if self.has_finished_batch or self._query is None or not self._query.isActive:
+            return True
+        return str(self._query.status["message"]).startswith(_IDLE)
 
     def raise_failure(self) -> None:
         """Raise what ended the StreamingQuery, if something did.
