@@ -232,19 +232,24 @@ def test_a_flow_over_finite_sources_ends_by_itself(spark: SparkSession, tmp_path
     assert counts(status, "p") == {"in": 30, "contributed": 30}
 
 
-def test_who_asks_again_and_again_does_not_keep_the_others_from_answering(
+def test_many_changes_neither_keep_others_from_answering_nor_leave_threads(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     flow = Flow("f", tmp_path / "state")
     flow.source("s", "constant", {"rate": 100})
     flow.sql("a", "SELECT id FROM s", MEMORY, every=0.05)
     with flow.start(spark) as run:
+        until(lambda: run.runs[0].has_finished_batch)
+        threads = threading.active_count()
         for _ in range(3):
             run.subscribe("b", "SELECT id FROM s WHERE id % 2 = 0", MEMORY, every=0.05)
             run.unsubscribe("b")
         (unit,) = run.runs
         # A batch between any two of six changes.
         assert (committed_batch(unit.directory.checkpoint) or 0) >= 4
+        # Nothing is left of the five StreamingQueries before.
+        until(lambda: run.runs[0].has_finished_batch)
+        until(lambda: threading.active_count() <= threads)
 
 
 def test_a_change_does_not_wait_for_a_silent_source(spark: SparkSession, tmp_path: Path) -> None:

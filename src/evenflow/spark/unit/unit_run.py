@@ -21,6 +21,7 @@ from evenflow.spark.compile.trunk import TrunkBuilder
 from evenflow.spark.source.feed import spark_path
 from evenflow.spark.state.sealed import read_sealed, write_sealed
 from evenflow.spark.unit.batch import Delivery, QueryProgress, StackBatches
+from evenflow.spark.unit.callback import Callback
 from evenflow.spark.unit.checkpoint import next_batch
 from evenflow.spark.unit.failure import Failure, failure_of
 from evenflow.spark.unit.giving_way import give_way
@@ -89,6 +90,7 @@ class UnitRun:
         self.directory = directory
         self.around = around
         self._query: StreamingQuery | None = None
+        self._callback = Callback()
         self._between = threading.Lock()
         """Held while a batch works; taken by `stop`, so that no batch is cut in the middle."""
         self._stopping = False
@@ -206,6 +208,7 @@ class UnitRun:
             )
         self._stopping = False
         self.has_finished_batch = False
+        self._callback.end()
         self._query = writer.start()
 
     def _run_batch(self, frame: DataFrame, batch: int) -> None:
@@ -214,6 +217,7 @@ class UnitRun:
                 # `stop` waits for this thread. The batch has done nothing and is done later.
                 give_way(f"unit {self.unit.id} is stopping")
         self.batch_thread = threading.get_ident()
+        self._callback.note()
         try:
             if batch <= self._last_batch:
                 # Stopping came between its work and its commit: it is done again.
@@ -278,6 +282,7 @@ class UnitRun:
             self._failure = self.failure
             self._stopping = True
             self._query.stop()
+            self._callback.end()
 
     def _await_commit(self) -> None:
         """Wait until the last batch whose work is done is committed, or else it is done again."""
