@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evenflow.bench import change, latency
+from evenflow.bench import change, latency, soak
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,3 +32,17 @@ def test_ages_are_measured_on_both_sides(spark: SparkSession) -> None:
     assert (case["kind"], case["queries"]) == ("windowed", 2)
     assert 0 < case["p50"] <= case["p99"]
     assert 0 < case["plain_one_query_p50"] <= case["plain_one_query_p99"]
+
+
+@pytest.mark.slow
+def test_the_soak_changes_a_flow_and_looks_at_everything(spark: SparkSession) -> None:
+    size = soak.Size(
+        seconds=5.0, queries=7, rate=500, every=0.2, change_seconds=0.1, sample_seconds=0.5
+    )
+    samples: list[soak.Sample] = []
+    soak.soak(spark, size, samples.append)
+    last = samples[-1]
+    assert last["changes"] >= 2
+    assert last["driver_rss_mb"] > 50
+    assert last["python_threads"] > 1
+    assert last["state_files"] > 5
