@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import os
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from evenflow.bench.process_tree import descendants, heap_after_gc
 from evenflow.errors import ConfigError, QueryError, RunError
 from evenflow.flow import Flow
 from evenflow.model.query import Sink
@@ -263,3 +267,25 @@ def test_a_change_does_not_wait_for_a_silent_source(spark: SparkSession, tmp_pat
             run.pause("a")
             run.resume("a")
         assert time.monotonic() - began < supervisor._SETTLING_SECONDS
+
+
+def test_nothing_is_left_of_a_unit_that_was_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    flow = flow_over(tmp_path)
+    flow.sql("a", PLAIN, MEMORY, every=0.05)
+    tens(tmp_path, 0)
+    with flow.start(spark) as run:
+        read_all(run, tmp_path)
+        before = weakref.ref(run.runs[0])
+        run.pause("a")
+        run.resume("a")
+        (java, *_) = [each for each in descendants(os.getpid()) if each.is_java]
+        if heap_after_gc(java.pid) is None:
+            pytest.skip("without a JDK nobody can ask the JVM to collect its garbage")
+
+        def is_gone() -> bool:
+            # Either side lets go of what the other no longer needs, one after the other.
+            gc.collect()
+            heap_after_gc(java.pid)
+            return before() is None
+
+        until(is_gone)

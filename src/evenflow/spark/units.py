@@ -131,9 +131,11 @@ class Units:
             self.sinks[query.name] = open_sinks(query, self._manifest.id)
 
     def close(self) -> None:
-        """End all cursors: there are no more answers."""
+        """End all cursors, and let go of the units: there are no more answers."""
         for sinks in self.sinks.values():
             close_cursors(sinks)
+        for each in self.runs.values():
+            each.close()
 
     def _drop_sinks(self, life: Life) -> None:
         for name in [name for name in self.sinks if name not in life.queries]:
@@ -163,7 +165,7 @@ class Units:
         self._commit(outcome.life, new)
         self._drop_sinks(outcome.life)
         for id_ in stopping:
-            del self.runs[id_]
+            self.runs.pop(id_).close()
         for unit, layout in self._units(outcome.life):
             if unit.id in self.runs:
                 continue
@@ -232,6 +234,8 @@ class Units:
         while idle.active:
             time.sleep(0.01)
         idle.raise_failure()
+        idle.stop()
+        idle.close()
 
     # Building.
 

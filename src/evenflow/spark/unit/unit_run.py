@@ -284,6 +284,14 @@ class UnitRun:
             self._query.stop()
             self._callback.end()
 
+    def close(self) -> None:
+        """Let go of the StreamingQuery, which has stopped and is not started again.
+
+        It refers to our batches and we to it, from one process to the other, where no collector
+        of garbage sees the circle: both would stay for ever, with plans and all.
+        """
+        self._query = None
+
     def _await_commit(self) -> None:
         """Wait until the last batch whose work is done is committed, or else it is done again."""
         commit = self.directory.checkpoint / "commits" / str(self._last_batch)
