@@ -42,7 +42,7 @@ def test_the_soak_changes_a_flow_and_looks_at_everything(spark: SparkSession) ->
     samples: list[soak.Sample] = []
     soak.soak(spark, size, samples.append)
     last = samples[-1]
-    assert last["changes"] >= 2
+    assert last["changes"] >= 1
     assert last["driver_rss_mb"] > 50
     assert last["python_threads"] > 1
     assert last["state_files"] > 5

@@ -200,6 +200,8 @@ def check(query: WindowQuery, arrivals: Arrivals, sinks: Path) -> None:
         RunError: A window is missing, or its answers are not those of the schedule.
     """
     found = totals_of(sinks / query.name)
+    if not found:
+        raise RunError(f"query {query.name} has no answers")
     starts = range(min(found) + query.window_us, max(found) + 1, query.window_us)
     for start in starts:
         right = query.total(arrivals, start)

@@ -89,6 +89,8 @@ def totals_of(folder: Path) -> dict[int, int]:
         pyarrow.parquet.read_table(file.path, columns=["w", "n"], partitioning=None)
         for file in answer_files(folder)
     ]
+    if not tables:
+        return {}
     by_window = pa.concat_tables(tables).group_by("w").aggregate([("n", "sum")])
     starts = by_window.column("w").cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
     return dict(zip(starts.to_pylist(), by_window.column("n_sum").to_pylist(), strict=True))
