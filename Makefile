@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check bench random-test life-test kill-test cluster-test lock clean
+.PHONY: help setup demo test test-fast check bench soak random-test life-test kill-test cluster-test lock clean
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
@@ -32,6 +32,9 @@ check: setup ## lint, types, import contracts
 
 bench: setup ## sharing against plain Spark, all cases
 	.venv/bin/evenflow bench sharing
+
+soak: setup ## ten minutes of changes: does anything grow?
+	.venv/bin/evenflow bench soak --verbose
 
 random-test: setup ## 300 random sets of queries against plain Spark
 	EVENFLOW_RANDOM_SETS=300 $(PYTEST) $(TWO) tests/spark/test_random.py

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import typer
@@ -18,6 +18,7 @@ from tests.cli.flows import GOOD, changed, write
 
 import evenflow
 from evenflow.bench import sharing
+from evenflow.bench.choice import Only
 from evenflow.cli.command import guarded, one_line, print_error
 from evenflow.errors import (
     EnvironmentFaultError,
@@ -234,17 +235,39 @@ def test_a_closed_pipe_is_no_complaint(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_bench_prints_cases(invoke: Invoke, shell: Callable[..., None]) -> None:
+def _benchmark(result: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "run": lambda quick, on_step, only: result,
+        "verdict": lambda report: [f"{report['cases'][0]['queries']} queries: met"],
+        "OPTIONS": ("case",),
+    }
+
+
+def test_bench_prints_cases_and_whether_the_bar_is_met(
+    invoke: Invoke, shell: Callable[..., None]
+) -> None:
     case = {"case": "same-keys", "queries": 50, "ratio": 20.5, "equal": True}
     result = {"bench": "sharing", "cases": [case]}
-    shell("bench.sharing", run=lambda quick, on_step, only: result, Only=dict)
-    assert json.loads(invoke("bench", "sharing", "--quick", "--json").stdout) == result
+    shell("bench.sharing", **_benchmark(result))
+    data = invoke("bench", "sharing", "--quick", "--json")
+    assert (json.loads(data.stdout), data.stderr) == (result, "50 queries: met\n")
     assert invoke("bench", "sharing").stdout.splitlines() == [
         "case       queries  ratio  equal",
         "same-keys       50   20.5  yes",
+        "50 queries: met",
     ]
+
+
+def test_an_option_that_a_benchmark_does_not_have_is_refused(
+    invoke: Invoke, shell: Callable[..., None]
+) -> None:
+    shell("bench.sharing", **_benchmark({"cases": [{"queries": 1}]}))
+    done = invoke("bench", "sharing", "--for", "10m")
+    assert done.exit_code == 2
+    assert "has no option --for" in done.stderr
+    assert invoke("bench", "sharing", "--case", "same-keys").exit_code == 0
 
 
 def test_a_case_that_a_benchmark_does_not_have_is_refused() -> None:
     with pytest.raises(UserError, match="no such case"):
-        sharing.run(quick=True, on_step=print, only=sharing.Only(case="same-keys"))
+        sharing.run(quick=True, on_step=print, only=Only(case="same-keys"))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import os
 import threading
+import time
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from evenflow.bench.process_tree import descendants, heap_after_gc
 from evenflow.errors import ConfigError, QueryError, RunError
 from evenflow.flow import Flow
 from evenflow.model.query import Sink
@@ -229,3 +234,58 @@ def test_a_flow_over_finite_sources_ends_by_itself(spark: SparkSession, tmp_path
         assert run.answers("p").num_rows == 30
     assert counts(status, "w") == {"in": 25, "contributed": 25}
     assert counts(status, "p") == {"in": 30, "contributed": 30}
+
+
+def test_many_changes_neither_keep_others_from_answering_nor_leave_threads(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flow = Flow("f", tmp_path / "state")
+    flow.source("s", "constant", {"rate": 100})
+    flow.sql("a", "SELECT id FROM s", MEMORY, every=0.05)
+    with flow.start(spark) as run:
+        until(lambda: run.runs[0].has_finished_batch)
+        threads = threading.active_count()
+        for _ in range(3):
+            run.subscribe("b", "SELECT id FROM s WHERE id % 2 = 0", MEMORY, every=0.05)
+            run.unsubscribe("b")
+        (unit,) = run.runs
+        # A batch between any two of six changes.
+        assert (committed_batch(unit.directory.checkpoint) or 0) >= 4
+        # Nothing is left of the five StreamingQueries before.
+        until(lambda: run.runs[0].has_finished_batch)
+        until(lambda: threading.active_count() <= threads)
+
+
+def test_a_change_does_not_wait_for_a_silent_source(spark: SparkSession, tmp_path: Path) -> None:
+    flow = flow_over(tmp_path)
+    flow.sql("a", PLAIN, MEMORY, every=0.05)
+    tens(tmp_path, 0)
+    with flow.start(spark) as run:
+        read_all(run, tmp_path)
+        began = time.monotonic()
+        for _ in range(2):
+            run.pause("a")
+            run.resume("a")
+        assert time.monotonic() - began < supervisor._SETTLING_SECONDS
+
+
+def test_nothing_is_left_of_a_unit_that_was_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    flow = flow_over(tmp_path)
+    flow.sql("a", PLAIN, MEMORY, every=0.05)
+    tens(tmp_path, 0)
+    with flow.start(spark) as run:
+        read_all(run, tmp_path)
+        before = weakref.ref(run.runs[0])
+        run.pause("a")
+        run.resume("a")
+        (java, *_) = [each for each in descendants(os.getpid()) if each.is_java]
+        if heap_after_gc(java.pid) is None:
+            pytest.skip("without a JDK nobody can ask the JVM to collect its garbage")
+
+        def is_gone() -> bool:
+            # Either side lets go of what the other no longer needs, one after the other.
+            gc.collect()
+            heap_after_gc(java.pid)
+            return before() is None
+
+        until(is_gone)

@@ -33,6 +33,7 @@ class OneRun:
         self.failure: Failure | None = None
         self.failing: dict[str, str] = {}
         self.has_finished_batch = False
+        self.has_settled = True
         self.batch_thread: int | None = None
         self.starts = 0
 
@@ -130,6 +131,25 @@ def test_what_is_asked_while_a_change_is_made_is_one_change(
         thread.join(10)
         assert not thread.is_alive()
     assert [len(each) for each in units.log] == [1, 3]
+
+
+def test_a_change_waits_until_all_units_have_got_on(
+    units: TwoUnits, supervisor: Supervisor
+) -> None:
+    supervisor.ask(Pause(name="a"))
+    units.runs["u2"].has_settled = False
+    threads = [
+        threading.Thread(target=supervisor.ask, args=(Pause(name=name),)) for name in ("a", "b")
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.1)
+    assert len(units.log) == 1
+    units.runs["u2"].has_settled = True
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert [len(each) for each in units.log] == [1, 2]
 
 
 def test_a_refusal_reaches_who_asked_and_no_one_else(

@@ -8,20 +8,18 @@ and multiplied). Every workload has a JVM of its own.
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenflow.bench.choice import Only
+from evenflow.bench.own_process import given_task, results_of, tell
 from evenflow.bench.workload import WORKLOADS
-from evenflow.errors import RunError, UserError
+from evenflow.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,15 +44,7 @@ class Size:
     """How often plain Spark runs; of several rounds the first warms up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Only:
-    """Which cases to run, and with how many rows per batch; None is all, and as planned."""
-
-    case: str | None = None
-    queries: int | None = None
-    rows: int | None = None
-
-
+OPTIONS = ("case", "queries", "rows")
 _ROWS = 500_000
 FULL = {
     1: Size(warm=2, measured=6, rows=_ROWS, rounds=5),
@@ -89,6 +79,12 @@ def run(*, quick: bool, on_step: Callable[[str], None], only: Only | None = None
     return {"bench": "sharing", "cases": cases}
 
 
+def verdict(report: dict[str, Any]) -> list[str]:
+    """Return a line if answers differed; docs/results.md has the bars."""
+    differ = sum(case["equal"] is False for case in report["cases"])
+    return [f"answers differ in {differ} cases"] if differ else []
+
+
 def _sizes(sizes: dict[int, Size], only: Only) -> dict[int, Size]:
     return {
         queries: size if only.rows is None else replace(size, rows=only.rows)
@@ -116,27 +112,12 @@ def _in_own_process(
     on_step(f"sharing: {said[waiting[0]]}")
     task = {"workload": workload, "flag": flag, "sizes": {n: asdict(s) for n, s in sizes.items()}}
     cases = []
-    with (
-        tempfile.TemporaryFile("w+") as errors,
-        subprocess.Popen(
-            [sys.executable, "-m", "evenflow.bench.sharing", json.dumps(task)],
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            env={**os.environ, "EVENFLOW_DRIVER_MEMORY": "6g"},
-        ) as process,
-    ):
-        for line in process.stdout or ():
-            if line.startswith("{"):
-                case = dict(json.loads(line))
-                cases.append(case)
-                on_step(f"sharing: {said[waiting.pop(0)]}: {_summary(case)}")
-                if waiting:
-                    on_step(f"sharing: {said[waiting[0]]}")
-        if process.wait() != 0 or waiting:
-            errors.seek(0)
-            tail = "\n".join(errors.read().splitlines()[-5:])
-            raise RunError(f"{said[waiting[0]] if waiting else workload} failed: {tail}")
+    memory = {"EVENFLOW_DRIVER_MEMORY": "6g"}
+    for case in results_of("evenflow.bench.sharing", task, environment=memory):
+        cases.append(case)
+        on_step(f"sharing: {said[waiting.pop(0)]}: {_summary(case)}")
+        if waiting:
+            on_step(f"sharing: {said[waiting[0]]}")
     return cases
 
 
@@ -273,14 +254,13 @@ def main() -> None:
     """Run the cases given as JSON and print each result when it is there."""
     from evenflow.spark.session import make_session
 
-    task = json.loads(sys.argv[1])
+    task = given_task()
     workload, flag = WORKLOADS[task["workload"]], task["flag"]
     session = make_session("bench sharing", compile_large_methods=flag)
     try:
         for queries, size in task["sizes"].items():
             case = measure(session, workload, int(queries), flag, Size(**size))
-            sys.stdout.write(json.dumps(case) + "\n")
-            sys.stdout.flush()
+            tell(case)
     finally:
         session.stop()
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
 
+from evenflow.base.duration import parse_duration
+from evenflow.bench.choice import Only
 from evenflow.cli.command import (
     AsFormat,
     AsJson,
@@ -15,12 +18,13 @@ from evenflow.cli.command import (
     guarded,
     put,
     put_json,
+    say,
     wants_json,
 )
 from evenflow.cli.table import text_table
 from evenflow.errors import UserError
 
-BENCHMARKS = ("sharing",)
+BENCHMARKS = ("sharing", "change", "latency", "soak")
 
 
 @guarded
@@ -32,6 +36,9 @@ def bench(
     case: Annotated[str | None, typer.Option(help="Only this case.")] = None,
     queries: Annotated[int | None, typer.Option(help="Only this number of queries.")] = None,
     rows: Annotated[int | None, typer.Option(min=1000, help="Rows per batch.")] = None,
+    for_: Annotated[
+        str | None, typer.Option("--for", help="How long the soak runs, as 10m or 2 hours.")
+    ] = None,
     as_json: AsJson = False,
     format_: AsFormat = Format.TEXT,
     verbose: Verbose = False,
@@ -44,12 +51,25 @@ def bench(
         raise UserError(f"benchmark {name[:40]!r} is not known", f"use {', '.join(BENCHMARKS)}")
     use_java()
     benchmark = importlib.import_module(f"evenflow.bench.{name}")
-    only = benchmark.Only(case=case, queries=queries, rows=rows)
+    seconds = None if for_ is None else parse_duration(for_)
+    only = Only(case=case, queries=queries, rows=rows, seconds=seconds)
+    _check_options(name, only, benchmark.OPTIONS)
     result = benchmark.run(quick=quick, on_step=shown_steps(verbose=verbose), only=only)
-    if wants_json(as_json, format_):
-        put_json(result)
-    else:
+    as_data = wants_json(as_json, format_)
+    if not as_data:
         put(cases_text(result["cases"]))
+    for line in benchmark.verdict(result):
+        (say if as_data else put)(line)
+    if as_data:
+        put_json(result)
+
+
+def _check_options(name: str, only: Only, known: tuple[str, ...]) -> None:
+    given = [field.name for field in fields(only) if getattr(only, field.name) is not None]
+    for each in given:
+        if each not in known:
+            option = "--for" if each == "seconds" else f"--{each}"
+            raise UserError(f"benchmark {name} has no option {option}")
 
 
 def cases_text(cases: list[dict[str, Any]]) -> str:

@@ -65,6 +65,12 @@ def make_session(
         **SQL_SETTINGS,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Spark remembers a thousand of each for its UI, plans of many queries among them, also
+        # where there is none: memory that would grow for half an hour.
+        "spark.sql.ui.retainedExecutions": "50",
+        "spark.ui.retainedJobs": "100",
+        "spark.ui.retainedStages": "100",
+        "spark.ui.retainedTasks": "1000",
         "spark.log.level": "ERROR",
         "spark.driver.memory": os.environ.get("EVENFLOW_DRIVER_MEMORY", "2g"),
         "spark.driver.host": "127.0.0.1",

@@ -1,6 +1,8 @@
 """The one thread that changes a running flow: requests, failures and their retries, one by one.
 
-Everybody else asks and waits. What is asked while a change is made is made together, in the next.
+Everybody else asks and waits. What is asked while a change is made is made together, in the next,
+which is not before every unit has finished a batch: however often somebody asks, the queries that
+run get on.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from evenflow.spark.units import Units
 
 _INTERVAL = 0.05
+_SETTLING_SECONDS = 60.0
+"""How long a change waits at most for units that have just been started."""
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 _MOST_TIMES = 4
@@ -71,6 +75,7 @@ class Supervisor:
         self._waiting: list[_Ticket] = []
         self._making: list[_Ticket] = []
         """Those of the change that is being made."""
+        self._changed_at = float("-inf")
         self._asked = threading.Condition()
         self._stopping = False
         self._retry = True
@@ -177,8 +182,9 @@ class Supervisor:
 
     def _work(self) -> None:
         while True:
+            asked = bool(self._waiting) and self._may_change()
             with self._asked:
-                if not self._waiting and not self._stopping:
+                if not asked and not self._stopping:
                     self._asked.wait(_INTERVAL)
                 if self._stopping:
                     break
@@ -215,7 +221,15 @@ class Supervisor:
             if not self.retries and not any(run.active for run in self._units.runs.values()):
                 self.ended.set()
 
+    def _may_change(self) -> bool:
+        """Whether all units have got on since the change before, or it was long ago."""
+        if time.monotonic() > self._changed_at + _SETTLING_SECONDS:
+            return True
+        return all(run.has_settled for run in self._units.runs.values())
+
     def _make_changes(self) -> None:
+        if not self._may_change():
+            return
         with self._asked:
             tickets, self._waiting = self._waiting, []
         self._making = tickets
@@ -240,6 +254,7 @@ class Supervisor:
         """Have the units changed; those that were built anew have not failed yet."""
         before = dict(self._units.runs)
         outcome = self._units.change(requests)
+        self._changed_at = time.monotonic()
         for unit in (*self.held, *self.retries):
             if self._units.runs.get(unit) is not before.get(unit):
                 self.held.pop(unit, None)

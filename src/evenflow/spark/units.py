@@ -139,9 +139,11 @@ class Units:
             self.sinks[query.name] = open_sinks(query, self._manifest.id, self._around.session)
 
     def close(self) -> None:
-        """End all cursors: there are no more answers."""
+        """End all cursors, and let go of the units: there are no more answers."""
         for sinks in self.sinks.values():
             close_cursors(sinks)
+        for each in self.runs.values():
+            each.close()
 
     def _drop_sinks(self, life: Life) -> None:
         for name in [name for name in self.sinks if name not in life.queries]:
@@ -178,6 +180,8 @@ class Units:
         self._commit(outcome.life, new)
         self._drop_sinks(outcome.life)
         before_runs = {id_: self.runs.pop(id_) for id_ in stopping}
+        for each in before_runs.values():
+            each.close()
         for unit, layout in self._units(outcome.life):
             if unit.id in self.runs:
                 continue
@@ -263,6 +267,8 @@ class Units:
         while idle.active:
             time.sleep(0.01)
         idle.raise_failure()
+        idle.stop()
+        idle.close()
 
     # Building.
 

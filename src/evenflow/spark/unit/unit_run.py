@@ -23,6 +23,7 @@ from evenflow.spark.session import is_one_process
 from evenflow.spark.source.feed import spark_path
 from evenflow.spark.state.sealed import read_sealed, write_sealed
 from evenflow.spark.unit.batch import Delivery, QueryProgress, StackBatches
+from evenflow.spark.unit.callback import Callback
 from evenflow.spark.unit.checkpoint import next_batch
 from evenflow.spark.unit.failure import Failure, failure_of
 from evenflow.spark.unit.giving_way import give_way
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from evenflow.spark.state.directory import UnitDirectory
 
 T = TypeVar("T")
+_IDLE = "Waiting for"
+"""How Spark begins to say that a StreamingQuery waits for data, or for its next trigger."""
 _COMMIT_SECONDS = 10.0
 """How long to wait for Spark to commit a batch whose work is done."""
 
@@ -93,6 +96,7 @@ class UnitRun:
         self.directory = directory
         self.around = around
         self._query: StreamingQuery | None = None
+        self._callback = Callback()
         self._between = threading.Lock()
         """Held while a batch works; taken by `stop`, so that no batch is cut in the middle."""
         self._stopping = False
@@ -220,6 +224,7 @@ class UnitRun:
             )
         self._stopping = False
         self.has_finished_batch = False
+        self._callback.end()
         self._query = writer.start()
 
     def _run_batch(self, frame: DataFrame, batch: int) -> None:
@@ -228,6 +233,7 @@ class UnitRun:
                 # `stop` waits for this thread. The batch has done nothing and is done later.
                 give_way(f"unit {self.unit.id} is stopping")
         self.batch_thread = threading.get_ident()
+        self._callback.note()
         try:
             if batch <= self._last_batch:
                 # Stopping came between its work and its commit: it is done again.
@@ -254,6 +260,16 @@ class UnitRun:
     def active(self) -> bool:
         """Whether it still runs."""
         return self._query is not None and self._query.isActive
+
+    @property
+    def has_settled(self) -> bool:
+        """Whether it has finished a batch since its start, or there is nothing for it to do.
+
+        Spark says the latter in words. Should it say it in others, it has not settled.
+        """
+        if self.has_finished_batch or self._query is None or not self._query.isActive:
+            return True
+        return str(self._query.status["message"]).startswith(_IDLE)
 
     def raise_failure(self) -> None:
         """Raise what ended the StreamingQuery, if something did.
@@ -286,8 +302,17 @@ class UnitRun:
             self._failure = self.failure
             self._stopping = True
             self._query.stop()
+            self._callback.end()
         self._note_progress()
         self._rejects.look()
+
+    def close(self) -> None:
+        """Let go of the StreamingQuery, which has stopped and is not started again.
+
+        It refers to our batches and we to it, from one process to the other, where no collector
+        of garbage sees the circle: both would stay for ever, with plans and all.
+        """
+        self._query = None
 
     def _note_progress(self) -> None:
         """Take what Spark reports of the last batch that is done."""
