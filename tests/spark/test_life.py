@@ -19,6 +19,7 @@ from evenflow.model.query import Sink
 from evenflow.spark import supervisor
 from evenflow.spark.unit.checkpoint import committed_batch, next_watermark, watermark_of
 from tests.spark.flows import MEMORY, at, counts, flow_over, lay, row, until
+from tests.spark.lives import NO_DATA, has_read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -194,6 +195,34 @@ def test_what_was_subscribed_at_run_time_survives(spark: SparkSession, tmp_path:
         assert (cursor.read(timeout=60) or {})["c"] == 2
     lines = [line for f in sorted((tmp_path / "out").iterdir()) for line in f.open()]
     assert [json.loads(line)["c"] for line in lines] == [2, 2]
+
+
+def test_a_restart_takes_no_window_for_closed_that_the_next_batch_still_fills(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The next batch judges late tuples by the watermark of the last, not by its own."""
+    flow = flow_over(tmp_path, watermark="1 second")
+    flow.sql("a", COUNT, MEMORY, every=0.05)
+    out = Sink("json", str(tmp_path / "out"))
+
+    def read(run: Run, file: int) -> None:
+        until(lambda: all(has_read(each.directory.checkpoint, file) for each in run.runs))
+
+    with flow.start(spark) as run:
+        run.session.conf.set(NO_DATA, "false")
+        lay(tmp_path / "s", row(0, 0), row(1, 9))
+        read(run, 0)
+        run.subscribe("b", COUNT + " HAVING count(*) > 0", out, every=0.05)
+        lay(tmp_path / "s", row(2, 25))
+        read(run, 1)
+    with flow.start(spark) as run:
+        run.session.conf.set(NO_DATA, "false")
+        # In the window from 0 to 10, which had begun before b, and closes in this batch.
+        lay(tmp_path / "s", row(3, 5), row(4, 40))
+        read(run, 2)
+        status = run.stop()
+    assert not (tmp_path / "out").exists()
+    assert counts(status, "b") == {"in": 3, "open": 2, "cut": 1}
 
 
 def test_a_source_that_cannot_be_read_is_tried_again(

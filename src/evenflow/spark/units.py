@@ -24,6 +24,7 @@ from evenflow.spark.state.manifest import Manifest, write_manifest
 from evenflow.spark.unit.checkpoint import (
     committed_batch,
     committed_offsets,
+    late_bound_ms,
     next_batch,
     next_watermark,
     watermark_of,
@@ -290,8 +291,8 @@ class Units:
         carried = {number: names[number] for number in layout.numbers}
         running = {n for n in carried.values() if life.queries[n].state is QueryState.RUNNING}
         directory = self._directory.unit(unit.id)
-        watermark = next_watermark(directory.checkpoint) * 1000
-        families = tuple(_without_old_since(f, watermark) for f in unit.families)
+        late_us = late_bound_ms(directory.checkpoint) * 1000
+        families = tuple(_without_old_since(f, late_us) for f in unit.families)
         charge = Charge(replace(unit, families=families), layout, carried, frozenset(running))
         around = replace(self._around, queries={**self._definitions.queries, **(new or {})})
         return UnitRun(charge, directory, around)
@@ -361,10 +362,10 @@ def _beginning(unit: Unit, before: UnitLayout) -> Unit:
     return replace(unit, families=families)
 
 
-def _without_old_since(family: Family, watermark_us: int) -> Family:
-    """Return a family that need not look whether it owns a window, if all others are closed."""
+def _without_old_since(family: Family, late_us: int) -> Family:
+    """Return a family that need not look whether it owns a window, if all others are late."""
     since = family.since_us
-    if since is None or since == NOT_YET or since + family.window.size_us >= watermark_us:
+    if since is None or since == NOT_YET or since + family.window.size_us >= late_us:
         return family
     return replace(family, since_us=None)
 

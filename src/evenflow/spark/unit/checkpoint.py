@@ -48,6 +48,11 @@ def next_watermark(checkpoint: Path) -> int:
     return _noted(checkpoint / "commits" / str(batch), "nextBatchWatermarkMs")
 
 
+def late_bound_ms(checkpoint: Path) -> int:
+    """Return the watermark by which the next batch judges what is late: that of the one before."""
+    return watermark_of(checkpoint, next_batch(checkpoint) - 1)
+
+
 def committed_offsets(checkpoint: Path) -> list[str]:
     """Return how far each source was read up to the last committed batch, as Spark writes it."""
     batch = committed_batch(checkpoint)

@@ -22,7 +22,7 @@ from pyspark.sql import types as st
 
 from evenflow.spark.compile.stack import Bounds
 from evenflow.spark.source.feed import spark_path
-from evenflow.spark.unit.checkpoint import next_batch, watermark_of
+from evenflow.spark.unit.checkpoint import late_bound_ms, watermark_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,7 @@ class LateBound:
 
     def prepare(self) -> None:
         """Write the bounds of the batch that runs first after a start."""
-        self._write(watermark_of(self._checkpoint, next_batch(self._checkpoint) - 1))
+        self._write(late_bound_ms(self._checkpoint))
 
     def batch_done(self, batch: int) -> None:
         """Write the bounds of the batch after this one, whose work is done but not committed."""
