@@ -159,6 +159,8 @@ class LivingSet:
         self.folder = folder
         self.rng = rng
         self.files = files
+        self.restarts = 0.2
+        """How likely the process ends and starts again between two files."""
         self.interpreted = False
         """Whether the stack runs without generated code too, which takes less time."""
         rs.write_data(rng, folder / "data", files, 150)
@@ -206,7 +208,7 @@ class LivingSet:
                 requests = self.life.requests(file, self.graph.queries)
                 if requests:
                     run.change(*requests)
-                if file and self.rng.random() < 0.2:
+                if file and self.rng.random() < self.restarts:
                     run.stop()
                     run = self._start()
                 self._lay(file)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-LIVES = int(os.environ.get("EVENFLOW_LIVES", "2"))
+LIVES = int(os.environ.get("EVENFLOW_LIVES", "20"))
 SEED = int(os.environ.get("EVENFLOW_SEED", "20261116"))
 EACH_ALONE = True
 

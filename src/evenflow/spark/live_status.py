@@ -35,6 +35,7 @@ def make_status(
     found = []
     read: dict[str, float] = {}
     for each in units.runs.values():
+        each.update_pace()
         rates, failure = _read_rates(each), each.failure
         read = {n: max(read.get(n, 0.0), rates.get(n, 0.0)) for n in (*read, *rates)}
         found.append(_unit_status(each, rates))

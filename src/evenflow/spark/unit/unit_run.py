@@ -108,6 +108,8 @@ class UnitRun:
         """The thread of the running batch."""
         self._observes = False
         """Whether progress tells samples of rejected tuples."""
+        self._sampled: tuple[str, int] | None = None
+        """The last batch whose samples were taken."""
         self.pace = Pace()
         self._began: float | None = None
         """When the last batch began."""
@@ -316,9 +318,20 @@ class UnitRun:
 
     def _note_progress(self) -> None:
         """Take what Spark reports of the last batch that is done."""
-        last = None if self._query is None else self._query.lastProgress
-        if self.pace.note(last) and last is not None and self._observes:
+        last = self.update_pace()
+        if last is None or not self._observes:
+            return
+        batch = (str(last["runId"]), int(last["batchId"]))
+        if batch != self._sampled:
+            self._sampled = batch
             self._rejects.take(observed_samples(last["observedMetrics"]), {})
+
+    def update_pace(self) -> Any:
+        """Take what Spark reported last, for whoever asks how fast it works, and return it."""
+        query = self._query
+        last = None if query is None else query.lastProgress
+        self.pace.note(last)
+        return last
 
     def _count_pace(self) -> None:
         answered = self._batches.delivery.answered
