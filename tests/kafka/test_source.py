@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenflow.flow import Flow
 from evenflow.spark.run import Run
+from evenflow.spark.state.rejected import read_rejected
 from tests.kafka.topics import Record
 from tests.spark.flows import MEMORY, counts, run_all, until
 
@@ -40,7 +41,7 @@ def run_to_end(
 def test_values_are_read_as_json_like_files_of_json(
     spark: SparkSession, topics: Topics, topic: str, tmp_path: Path
 ) -> None:
-    """Also where they do not fit: a field that is missing, of another type, no JSON at all."""
+    """Missing fields are NULL; of another type, or no JSON at all, and the record is rejected."""
     lines = [
         '{"id": 1, "at": {"x": 1.5}, "ts": "2026-01-05T12:00:00Z", "key": "own"}',
         '{"id": 2, "more": [1, 2]}',
@@ -59,9 +60,12 @@ def test_values_are_read_as_json_like_files_of_json(
         flow.sql(source + "q", f"SELECT id, at, ts, key FROM {source}", MEMORY)
     found, status = run_all(spark, flow)
     assert found["sq"] == found["fq"]
-    assert len(found["sq"]) == len(lines)
-    assert (1, (1.5,), 0.0, "own") in found["sq"]
-    assert counts(status, "sq") == {"in": len(lines), "contributed": len(lines)}
+    assert found["sq"] == [(1, (1.5,), 0.0, "own"), (2, None, None, None)]
+    expected = {"in": len(lines), "contributed": 2, "rejected": len(lines) - 2}
+    assert counts(status, "sq") == counts(status, "fq") == expected
+    reasons = {each["reason"] for each in read_rejected(flow.name, flow.state)["sq"]}
+    assert reasons
+    assert reasons <= {f"does not fit the schema: {line}" for line in lines[2:]}
 
 
 def test_columns_named_like_those_of_spark_are_those_of_the_json(
