@@ -19,6 +19,11 @@ TALLY = "tally"
 """A test records under this name what it is one of; the end of a run says how many there were."""
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Tests run little data through much new code, which is not worth compiling well."""
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""For the same reason Spark interprets its plans, unless a test wants code (`generate`)."""
 _KAFKA = "tests/kafka/"
 _ON_SPARK = ("tests/spark/", _KAFKA)
 """Where everything needs a JVM."""
@@ -48,7 +53,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     session = make_session(
         "evenflow tests",
         os.environ.get("EVENFLOW_MASTER"),
-        settings={"spark.driver.extraJavaOptions": QUICK_JVM},
+        settings={"spark.driver.extraJavaOptions": QUICK_JVM, **INTERPRETED},
     )
     yield session
     session.stop()

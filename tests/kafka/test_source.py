@@ -140,7 +140,7 @@ def test_starting_offsets_limits_and_going_on(
     first, run = run_to_end(spark, flow)
     assert sorted(row["id"] for row in first) == [4, 5, 6, 7, 8, 9]
     (unit,) = run.runs
-    sizes = [p["numInputRows"] for p in unit.recent_progress() if p["numInputRows"]]
+    sizes = [report.rows[0] for report in unit.pace.reports if report.rows[0]]
     assert sizes == [2, 2, 2]
     topics.write_json(topic, [{"id": i} for i in range(10, 13)])
     second, _ = run_to_end(spark, flow)

@@ -27,6 +27,7 @@ from evenflow.model.operator import Source
 from evenflow.model.schema import parse_schema
 from evenflow.spark.compile.columns import compile_expression
 from evenflow.spark.compile.types import struct, to_arrow, to_spark
+from tests.spark.reference import generate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -117,6 +118,7 @@ class Checker:
     """The tuples as a DataFrame, and both ways to evaluate texts over them."""
 
     def __init__(self, session: SparkSession) -> None:
+        generate(session)
         schema = pa.schema([pa.field(f.name, to_arrow(f.type)) for f in SCHEMA])
         table = pa.Table.from_pylist(rows(), schema=schema)
         self.frame = session.createDataFrame(table, struct(SCHEMA)).coalesce(1)
@@ -125,8 +127,6 @@ class Checker:
         oracle = session.newSession()
         for key in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled"):
             oracle.conf.set(key, str(session.conf.get(key)))
-        oracle.conf.set("spark.sql.codegen.wholeStage", "false")
-        oracle.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         self._theirs = oracle.createDataFrame(table, struct(SCHEMA)).coalesce(1)
         # Constants of one tuple, which the optimiser evaluates without a job.
         self._alone = [

@@ -15,6 +15,7 @@ from evenflow.model.query import Sink
 from evenflow.model.schema import parse_schema
 from evenflow.spark.compile.types import to_arrow
 from evenflow.spark.run import Run
+from tests.spark.reference import generate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,10 +76,17 @@ Answers = dict[str, list[tuple[Any, ...]]]
 
 
 def run_all(
-    spark: SparkSession, flow: Flow, *, drain: bool = False, replace: bool = False
+    spark: SparkSession,
+    flow: Flow,
+    *,
+    drain: bool = False,
+    replace: bool = False,
+    generated: bool = False,
 ) -> tuple[Answers, dict[str, Any]]:
     """Run everything that is there; return the answers in memory, sorted, and the status."""
     run = Run(flow.spec(), spark, flow.state, replace=replace)
+    if generated:
+        generate(run.session)
     try:
         run.start(available_now=True).wait()
         run.pause_units()

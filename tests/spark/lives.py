@@ -43,7 +43,7 @@ from tests.spark.reference import (
     AT_ONCE,
     Row,
     canonical_rows,
-    interpret,
+    generate,
     watermarks,
     windows_of,
 )
@@ -161,8 +161,8 @@ class LivingSet:
         self.files = files
         self.restarts = 0.2
         """How likely the process ends and starts again between two files."""
-        self.interpreted = False
-        """Whether the stack runs without generated code too, which takes less time."""
+        self.generated = False
+        """Whether the stack runs as generated code, which takes more time here."""
         rs.write_data(rng, folder / "data", files, 150)
         rs.write_table(folder / "cities")
         (folder / "in").mkdir()
@@ -222,8 +222,8 @@ class LivingSet:
         given = tuple(self.graph.queries[name] for name in sorted(self.life.fixed))
         run = Run(self._spec(given), self.session, self.folder / "state")
         run.session.conf.set(NO_DATA, "false")
-        if self.interpreted:
-            interpret(run.session)
+        if self.generated:
+            generate(run.session)
         return run.start()
 
     def _spec(self, queries: tuple[Query, ...]) -> FlowSpec:
@@ -274,7 +274,6 @@ class LivingSet:
     def _plain(self) -> dict[str, dict[int, list[dict[str, Any]]]]:
         """Return the answers of each query alone, by file."""
         own = own_session(self.session)
-        interpret(own)
         own.conf.set("spark.sql.shuffle.partitions", "1")
         own.conf.set(NO_DATA, "false")
         stream = own.readStream.schema(struct(parse_schema(rs.SCHEMA)))
@@ -349,7 +348,6 @@ class LivingSet:
     def _tuples(self) -> dict[str, list[list[tuple[int | None, bool, bool]]]]:
         """By query and file: event time, whether it is wanted, whether that cannot be told."""
         own = own_session(self.session)
-        interpret(own)
         frame = own.read.schema(struct(parse_schema(rs.SCHEMA))).parquet(str(self.folder / "data"))
         columns = [F.col("_metadata.file_name"), F.unix_micros("ts")]
         for query in self.random.values():

@@ -39,7 +39,6 @@ class Succession(LivingSet):
 
     def __init__(self, session: SparkSession, folder: Path) -> None:
         super().__init__(session, random.Random(7), folder, queries=3, files=7)
-        self.interpreted = True
         self.restarts = 0.0
         self.life.requests = self._requests  # type: ignore[method-assign]
 

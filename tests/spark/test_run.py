@@ -131,7 +131,7 @@ class Everything:
         stream.where("half > 0.2").window("10 seconds").agg("sum(half) AS s").query(
             "applied", MEMORY
         )
-        self.answers, self.status = run_all(spark, flow)
+        self.answers, self.status = run_all(spark, flow, generated=True)
 
     def _sinks(self) -> tuple[Sink, ...]:
         def call(batch: int, answers: pa.Table) -> None:

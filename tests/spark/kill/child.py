@@ -14,17 +14,12 @@ from pathlib import Path
 from evenflow.cli.flow_file import read_flow
 from evenflow.spark.run import run_flow
 from evenflow.spark.session import SQL_SETTINGS, make_session
-from tests.conftest import QUICK_JVM
+from tests.conftest import INTERPRETED, QUICK_JVM
 from tests.spark.kill.faults import FAULTS
 from tests.spark.kill.points import put_points
 from tests.spark.lives import NO_DATA
 
-_SETTINGS = {
-    NO_DATA: "false",
-    # Lives are too short for code that is generated to be worth it.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
+_SETTINGS = {NO_DATA: "false", **INTERPRETED}
 
 
 def _end_with_parent() -> None:
