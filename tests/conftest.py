@@ -29,6 +29,7 @@ _ON_SPARK = ("tests/spark/", _KAFKA)
 """Where everything needs a JVM."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that need a JVM, and those that stay together with several processes.
 
