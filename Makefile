@@ -4,7 +4,7 @@
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
 # Tests on Spark wait more than they compute: two processes keep two cores busy.
-TWO := --numprocesses 2 --dist loadgroup
+TWO := --numprocesses 2 --dist loadfile
 # The Java that set-up found. Read when a recipe runs, because set-up may run in the same call.
 export JAVA_HOME = $(shell cat .venv/java-home 2>/dev/null)
 
@@ -37,10 +37,10 @@ soak: setup ## ten minutes of changes: does anything grow?
 	.venv/bin/evenflow bench soak --verbose
 
 random-test: setup ## 300 random sets of queries against plain Spark
-	EVENFLOW_RANDOM_SETS=300 $(PYTEST) $(TWO) tests/spark/test_random.py
+	EVENFLOW_RANDOM_SETS=300 $(PYTEST) --numprocesses 2 tests/spark/test_random.py
 
 life-test: setup ## 300 random lives of queries against plain Spark
-	EVENFLOW_LIVES=300 $(PYTEST) $(TWO) tests/spark/test_lives.py
+	EVENFLOW_LIVES=300 $(PYTEST) --numprocesses 2 tests/spark/test_lives.py
 
 kill-test: setup ## 50 kills of a running flow, at named points and at random moments
 	EVENFLOW_KILLS=50 $(PYTEST) -s tests/spark/kill tests/kafka/test_kill.py

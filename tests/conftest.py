@@ -1,4 +1,4 @@
-"""One Spark session per process, how tests are spread, and what is said of them at the end."""
+"""One Spark session per process, and what is said of random cases at the end."""
 
 from __future__ import annotations
 
@@ -29,18 +29,10 @@ _ON_SPARK = ("tests/spark/", _KAFKA)
 """Where everything needs a JVM."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need a JVM, and those that stay together with several processes.
-
-    The tests of a file do, unless each of them stands alone; those with a broker all do.
-    """
-    for item in items:
-        path = str(item.path)
-        if any(folder in path for folder in _ON_SPARK):
-            item.add_marker(pytest.mark.spark)
-        if not getattr(getattr(item, "module", None), "EACH_ALONE", False):
-            item.add_marker(pytest.mark.xdist_group(_KAFKA if _KAFKA in path else path))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark a test that needs a JVM."""
+    if any(folder in str(item.path) for folder in _ON_SPARK):
+        item.add_marker(pytest.mark.spark)
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 LIVES = int(os.environ.get("EVENFLOW_LIVES", "20"))
 SEED = int(os.environ.get("EVENFLOW_SEED", "20261116"))
-EACH_ALONE = True
 
 
 def faults(set_: LivingSet) -> list[str]:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 SETS = int(os.environ.get("EVENFLOW_RANDOM_SETS", "20"))
 SEED = int(os.environ.get("EVENFLOW_SEED", "20261115"))
-EACH_ALONE = True
 QUERIES = 5
 FILES = 4
 ROWS = 250
