@@ -56,7 +56,7 @@ class Terminal:
         return found
 
     def until(self, happened: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 240
         while not happened(found := self.status()):
             assert time.monotonic() < deadline, found
         return found
@@ -68,7 +68,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Terminal
     terminal = Terminal(tmp_path_factory.mktemp("terminal"))
     process = terminal.start()
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 240
         while not list((terminal.folder / "out/counted").glob("*.parquet")):
             assert process.poll() is None, process.stderr and process.stderr.read()
             assert time.monotonic() < deadline
