@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 TALLY = "tally"
 """A test records under this name what it is one of; the end of a run says how many there were."""
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Tests run little data through much new code, which is not worth compiling well."""
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+"""Tests run little data through much new code, which is not worth compiling well. What is compiled
+needs more room than such a JVM has by default: without it nothing is compiled after a minute."""
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

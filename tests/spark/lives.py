@@ -285,7 +285,12 @@ class LivingSet:
         )
         found: dict[str, dict[int, list[dict[str, Any]]]] = {}
         running = []
-        for name in {t.name for t in self.life.tenures}:
+        names = sorted({t.name for t in self.life.tenures})
+        alike = {
+            name: min(n for n in names if self.life.equal[n] == self.life.equal[name])
+            for name in names
+        }
+        for name in sorted(set(alike.values())):
             found[name] = {}
 
             def keep(frame: DataFrame, batch: int, name: str = name) -> None:
@@ -298,7 +303,7 @@ class LivingSet:
                 running.pop(0).awaitTermination()
         for each in running:
             each.awaitTermination()
-        return found
+        return {name: found[alike[name]] for name in names}
 
     def _plain_query(self, name: str) -> Query:
         """Return what plain Spark runs for a query."""
