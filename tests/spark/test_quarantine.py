@@ -85,6 +85,27 @@ def test_a_sink_that_cannot_be_written(
     assert found["quarantined"] + found["cut"] == 8, found
 
 
+def test_a_query_comes_back_although_nothing_was_read_since_it_failed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    flow = flow_over(tmp_path)
+    flow.sql("b", "SELECT ts AS w, n AS c FROM s", Sink("json", str(out / "b")), every=0.05)
+    with flow.start(spark) as run:
+        out.mkdir(exist_ok=True)
+        (out / "b").write_text("in the way")
+        tens(tmp_path, 0)
+        assert "cannot write" in quarantined(run, "b")
+        (out / "b").unlink()
+        run.resume("b")
+        tens(tmp_path, 1)
+        read_all(run, tmp_path)
+        assert state_of(run, "b") == "running"
+        status = run.stop()
+    assert len(in_json(out / "b")) == 2
+    assert counts(status, "b") == {"in": 4, "contributed": 2, "quarantined": 2}
+
+
 def test_a_function_that_fails_in_the_middle_of_a_stack(
     spark: SparkSession, tmp_path: Path
 ) -> None:

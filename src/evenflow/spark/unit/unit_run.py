@@ -28,7 +28,7 @@ from evenflow.spark.unit.checkpoint import next_batch
 from evenflow.spark.unit.failure import Failure, failure_of
 from evenflow.spark.unit.giving_way import give_way
 from evenflow.spark.unit.late_bound import LateBound
-from evenflow.spark.unit.pace import Pace, totals_of
+from evenflow.spark.unit.pace import Pace, part_totals
 from evenflow.spark.unit.rejects import Rejects, can_reject
 from evenflow.spark.unit.state_reader import last_open_end, open_counts
 from evenflow.spark.unit.stateless import StatelessBatches, plan_stateless
@@ -130,6 +130,7 @@ class UnitRun:
             self._batches.take_over(layout, known)
         else:
             self._batches.layout = layout
+        self._forget_failures()
         self._load_counts(next_batch(self.directory.checkpoint) - 1)
 
     @property
@@ -335,7 +336,7 @@ class UnitRun:
 
     def _count_pace(self) -> None:
         answered = self._batches.delivery.answered
-        self.pace.count(totals_of(self._batches.settled, answered, self.layout.numbers))
+        self.pace.count(part_totals(self._batches.settled, answered, self.layout.numbers))
 
     def _await_commit(self) -> None:
         """Wait until the last batch whose work is done is committed, or else it is done again."""
@@ -448,11 +449,23 @@ class UnitRun:
             if query in own:
                 self.progress[query] = QueryProgress(answers, rejected, at)
         self.failing.clear()
-        self.failing.update(
-            {q: r for q, r in saved["failing"].items() if q in self.charge.delivering}
-        )
+        self.failing.update(saved["failing"])
         if saved["narrow"] and not self.layout.narrow and isinstance(self._batches, StackBatches):
             self._batches.tally.widen(self._state())
+
+    def _forget_failures(self) -> None:
+        """Forget what took queries out of service: the manifest has it, and they may come back."""
+        known = read_sealed(self.directory.counts) or {}
+        over = [
+            (saved["failing"], query)
+            for saved in known.values()
+            for query in saved["failing"]
+            if query not in self.charge.delivering
+        ]
+        for failing, query in over:
+            del failing[query]
+        if over:
+            write_sealed(self.directory.counts, known)
 
 
 def saved_counts(directory: UnitDirectory, batch: int) -> dict[str, Any]:
