@@ -280,11 +280,9 @@ class Flow:
             return reader, _format_schema(kind, name, reader, columns)
         is_frame = hasattr(data, "sparkSession")
         if is_frame and columns is None:
-            from evenflow.spark.compile.types import from_spark
+            from evenflow.spark.compile.types import schema_of
 
-            columns = Schema(
-                tuple(t.Field(f.name, from_spark(f.dataType)) for f in data.schema.fields)
-            )
+            columns = schema_of(data.schema)
         if columns is None:
             raise ConfigError(f"{kind} {name}: rows need a schema", "add schema='id BIGINT, ...'")
         format_ = "dataframe" if is_frame else "rows"

@@ -189,15 +189,6 @@ def test_a_query_of_another_graphs_source_is_refused() -> None:
         other.add_query(Query(name="a", operator=operator, schema=operator.schema))
 
 
-def test_a_removed_query_leaves_what_others_need() -> None:
-    graph = sample_graph()
-    graph.add_sql({"a": COUNT, "b": HEAVY})
-    graph.remove_query("a")
-    assert graph.operators_shared() == graph.operators_alone() == 5
-    with pytest.raises(ConfigError):
-        graph.remove_query("a")
-
-
 def test_hashes_do_not_depend_on_the_process() -> None:
     assert operator_of("SELECT kwh FROM readings WHERE n = 1").hash == (
         operator_of("SELECT kwh FROM readings WHERE 1 = n").hash

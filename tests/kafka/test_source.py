@@ -63,7 +63,7 @@ def test_values_are_read_as_json_like_files_of_json(
     assert found["sq"] == [(1, (1.5,), 0.0, "own"), (2, None, None, None)]
     expected = {"in": len(lines), "contributed": 2, "rejected": len(lines) - 2}
     assert counts(status, "sq") == counts(status, "fq") == expected
-    reasons = {each["reason"] for each in read_rejected(flow.name, flow.state)["sq"]}
+    reasons = {each["reason"] for each in read_rejected(flow.state)["sq"]}
     assert reasons
     assert reasons <= {f"does not fit the schema: {line}" for line in lines[2:]}
 

@@ -23,7 +23,7 @@ WINDOWED = "SELECT k, sum({}) AS v FROM s GROUP BY window(ts, '10 seconds'), k"
 def rejected(flow: Flow) -> dict[str, list[tuple[str, Any]]]:
     """Return the samples of a flow: reason and tuple."""
     assert flow.state is not None
-    found = read_rejected(flow.name, flow.state)
+    found = read_rejected(flow.state)
     return {q: [(s["reason"], s["tuple"]) for s in samples] for q, samples in found.items()}
 
 

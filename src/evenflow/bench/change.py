@@ -31,7 +31,7 @@ from evenflow.bench.choice import Only
 from evenflow.bench.figures import longest_gap
 from evenflow.bench.live import Arrivals, WindowQuery, live_spec, sink_of
 from evenflow.bench.own_process import given_task, results_of, tell
-from evenflow.bench.visible import answer_files, first_answer, totals_of, wait_until
+from evenflow.bench.visible import answer_files, first_answer, wait_until, window_totals
 from evenflow.errors import RunError, UserError
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def check(query: WindowQuery, arrivals: Arrivals, sinks: Path) -> None:
     Raises:
         RunError: A window is missing, or its answers are not those of the schedule.
     """
-    found = totals_of(sinks / query.name)
+    found = window_totals(sinks / query.name)
     if not found:
         raise RunError(f"query {query.name} has no answers")
     starts = range(min(found) + query.window_us, max(found) + 1, query.window_us)

@@ -29,7 +29,7 @@ from evenflow.bench.figures import slope
 from evenflow.bench.own_process import given_task, results_of, tell
 from evenflow.bench.process_tree import descendants, files_under, heap_after_gc
 from evenflow.bench.soak_flow import UNTOUCHED, Population, SoakQuery, apply, soak_spec
-from evenflow.bench.visible import totals_of
+from evenflow.bench.visible import window_totals
 from evenflow.errors import RunError
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def soak(session: SparkSession, size: Size, on_sample: Callable[[Sample], None])
             _check_health(run_)
         for each in queries[:UNTOUCHED] if size.seconds >= _CHECKED_SECONDS else ():
             if each.window_us is not None:
-                each.check(size.rate, totals_of(sinks / each.name))
+                each.check(size.rate, window_totals(sinks / each.name))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -80,7 +80,7 @@ def first_answer(folder: Path, seconds: float) -> float:
     return answer_files(folder)[0].at
 
 
-def totals_of(folder: Path) -> dict[int, int]:
+def window_totals(folder: Path) -> dict[int, int]:
     """Return the sum of `n` over the answers of each window, by the window's start `w`."""
     import pyarrow as pa
     import pyarrow.parquet

@@ -20,7 +20,7 @@ from evenflow.cli.command import (
     put_json,
     wants_json,
 )
-from evenflow.cli.table import text_table
+from evenflow.cli.table import short, text_table
 from evenflow.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,16 +40,15 @@ def rejects(
 ) -> None:
     """Show the newest tuples that queries rejected, each with the reason."""
     from evenflow.cli.flow_file import read_flow
-    from evenflow.spark.state.directory import StateDirectory
-    from evenflow.spark.state.manifest import read_manifest
+    from evenflow.spark.state.manifest import manifest_of
     from evenflow.spark.state.rejected import read_rejected
 
     found = read_flow(flow)
     where = state or found.state
-    rejected = read_rejected(found.name, where)
+    manifest = manifest_of(found.name, where)
+    rejected = read_rejected(where)
     if query is not None:
-        manifest = read_manifest(StateDirectory(where).manifest)
-        if manifest is None or query not in manifest.life.queries:
+        if query not in manifest.life.queries:
             raise ConfigError(f"flow {found.name} has no query {query[:80]}")
         rejected = {query: rejected.get(query, [])}
     if wants_json(as_json, format_):
@@ -60,7 +59,12 @@ def rejects(
 
 def _text(rejected: Mapping[str, list[dict[str, Any]]]) -> str:
     rows = [
-        [query, _moment(sample["at"]), _cut(sample["reason"]), _cut(json.dumps(sample["tuple"]))]
+        [
+            query,
+            _moment(sample["at"]),
+            short(sample["reason"], _MOST_TEXT),
+            short(json.dumps(sample["tuple"]), _MOST_TEXT),
+        ]
         for query, samples in rejected.items()
         for sample in samples
     ]
@@ -69,7 +73,3 @@ def _text(rejected: Mapping[str, list[dict[str, Any]]]) -> str:
 
 def _moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 3] + "..."

@@ -21,7 +21,7 @@ from evenflow.cli.command import (
     put_json,
     wants_json,
 )
-from evenflow.cli.table import cell_text, text_table
+from evenflow.cli.table import cell_text, short, text_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -169,7 +169,7 @@ def operators_text(found: Status) -> str:
             each.get("in_per_second"),
             each.get("out_per_second"),
             _of(each.get("queries", ())),
-            _short(str(each.get("text"))),
+            short(str(each.get("text")), _MOST_TEXT),
         ]
         for each in found.get("operators", ())
     ]
@@ -178,10 +178,6 @@ def operators_text(found: Status) -> str:
 
 def _of(queries: Sequence[str]) -> str:
     return queries[0] if len(queries) == 1 else f"{len(queries)} queries"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 3] + "..."
 
 
 def _row(name: str, query: Mapping[str, Any]) -> list[Cell]:

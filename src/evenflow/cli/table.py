@@ -30,6 +30,11 @@ def text_table(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     return "\n".join(lines)
 
 
+def short(text: str, most: int) -> str:
+    """Return a text, or its beginning, in at most so many characters."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 def cell_text(value: Cell) -> str:
     """Return a value as people read it: 1,234,567; 12.3; - for nothing."""
     if value is None:

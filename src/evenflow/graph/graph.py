@@ -137,17 +137,6 @@ class Graph:
         self._store(query)
         return query
 
-    def remove_query(self, name: str) -> Query:
-        """Take a query out; what others need stays. Queries over it keep its operators.
-
-        Raises:
-            ConfigError: There is none of that name.
-        """
-        if name not in self.queries:
-            raise ConfigError(f"query {name[:60]} is not known")
-        del self._needs[name]
-        return self.queries.pop(name)
-
     def register(
         self, function: Callable[..., Any], arguments: tuple[Any, ...], options: Mapping[str, Any]
     ) -> tuple[str, str]:

@@ -111,14 +111,14 @@ class _Sum:
         self.rate = max(self.rate, rate)
         self.progress.answers += progress.answers
         self.progress.answers_rejected += progress.answers_rejected
-        self.progress.last_answer_at = _newest(
+        self.progress.last_answer_at = _largest(
             self.progress.last_answer_at, progress.last_answer_at
         )
-        self.progress.delay_seconds = _newest(self.progress.delay_seconds, progress.delay_seconds)
+        self.progress.delay_seconds = _largest(self.progress.delay_seconds, progress.delay_seconds)
 
 
-def _newest(*times: float | None) -> float | None:
-    return max((t for t in times if t is not None), default=None)
+def _largest(*values: float | None) -> float | None:
+    return max((each for each in values if each is not None), default=None)
 
 
 def _query_status(known: QueryLife, query: Query, sum_: _Sum, *, running: bool) -> dict[str, Any]:

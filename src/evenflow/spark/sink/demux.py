@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -110,13 +111,18 @@ def answers(rows: Rows, plan: AnswerPlan) -> tuple[pa.Table | None, pa.Table | N
     if table is None:
         return None, None
     keep = pc.greater(table.column(plan.count), 0)
-    before = pc.and_(keep, _any(table, plan.errors))
-    keep = pc.and_not(keep, before)
+    rejected = []
+    if plan.errors:
+        rejected.append(pc.and_(keep, _any(table, plan.errors)))
+        keep = pc.and_not(keep, rejected[-1])
     if plan.having is not None:
         keep = pc.and_(keep, pc.fill_null(table.column(plan.having), False))
-    after = pc.and_(keep, _any(table, plan.output_errors))
-    keep = pc.and_not(keep, after)
-    return _answers(table, keep, plan), _answers(table, pc.or_(before, after), plan)
+    if plan.output_errors:
+        rejected.append(pc.and_(keep, _any(table, plan.output_errors)))
+        keep = pc.and_not(keep, rejected[-1])
+    return _answers(table, keep, plan), (
+        _answers(table, functools.reduce(pc.or_, rejected), plan) if rejected else None
+    )
 
 
 def _answers(table: pa.Table, keep: pa.ChunkedArray, plan: AnswerPlan) -> pa.Table | None:

@@ -11,6 +11,7 @@ from evenflow.schedule.layout import layout_from_json, layout_to_json
 from evenflow.schedule.life import Life, QueryLife
 from evenflow.schedule.place import Numbers
 from evenflow.schedule.request import Origin, QueryState
+from evenflow.spark.state.directory import StateDirectory
 from evenflow.spark.state.sealed import read_sealed, write_sealed
 
 if TYPE_CHECKING:
@@ -51,6 +52,18 @@ def read_manifest(file: Path) -> Manifest | None:
         )
     except (KeyError, TypeError, ValueError) as exc:
         raise StateError(f"{file} is not a manifest: {exc}") from exc
+
+
+def manifest_of(flow: str, state: Path) -> Manifest:
+    """Return the manifest of a flow that has run, or runs.
+
+    Raises:
+        StateError: It has not run there, or the manifest is damaged or of another version.
+    """
+    found = read_manifest(StateDirectory(state).manifest)
+    if found is None:
+        raise StateError(f"flow {flow} has not run in {state}", "run it first, or give --state")
+    return found
 
 
 def write_manifest(file: Path, manifest: Manifest) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evenflow.errors import StateError
 from evenflow.spark.state.directory import StateDirectory
 from evenflow.spark.state.sealed import read_sealed, write_sealed
 
@@ -27,17 +26,14 @@ def keep_rejected(file: Path, found: Mapping[str, list[dict[str, Any]]]) -> None
     write_sealed(file, known)
 
 
-def read_rejected(flow: str, state: Path) -> Rejected:
+def read_rejected(state: Path) -> Rejected:
     """Return the samples of all units of a flow, running or not.
 
     Raises:
-        StateError: The flow has not run there, or a file is damaged.
+        StateError: A file is damaged.
     """
-    directory = StateDirectory(state)
-    if not directory.manifest.exists():
-        raise StateError(f"flow {flow} has not run in {state}", "run it first, or give --state")
     found: Rejected = {}
-    for unit in directory.units():
+    for unit in StateDirectory(state).units():
         for query, samples in (read_sealed(unit.rejected) or {}).items():
             found.setdefault(query, []).extend(samples)
     for samples in found.values():

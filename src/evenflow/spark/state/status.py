@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from evenflow.errors import StateError
 from evenflow.spark.control_socket import ask
 from evenflow.spark.state.directory import StateDirectory
-from evenflow.spark.state.manifest import read_manifest
+from evenflow.spark.state.manifest import manifest_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,9 +32,8 @@ def read_status(flow: str, state: Path) -> dict[str, Any]:
     Raises:
         StateError: The flow has not run there, or was ended before it could write one.
     """
+    manifest_of(flow, state)
     directory = StateDirectory(state)
-    if not state.is_dir() or read_manifest(directory.manifest) is None:
-        raise StateError(f"flow {flow} has not run in {state}", "run it first, or give --state")
     if not directory.status.exists():
         raise StateError(
             f"flow {flow} was ended before it could say how it stood", "run it again to its end"

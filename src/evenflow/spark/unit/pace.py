@@ -96,15 +96,13 @@ class Pace:
         default_factory=lambda: deque(maxlen=_MOST)
     )
 
-    def note(self, progress: Mapping[str, Any] | None) -> bool:
-        """Take what Spark reported last; return whether it is news."""
+    def note(self, progress: Mapping[str, Any] | None) -> None:
+        """Take what Spark reported last, if it is news."""
         if progress is None:
-            return False
+            return
         report = batch_report(progress)
-        if self.reports and self.reports[-1].id == report.id:
-            return False
-        self.reports.append(report)
-        return True
+        if self.last is None or self.last.id != report.id:
+            self.reports.append(report)
 
     def count(self, totals: dict[int, PartCounts]) -> None:
         """Take the totals after a batch."""
@@ -152,7 +150,7 @@ class Pace:
         }
 
 
-def totals_of(
+def part_totals(
     settled: Mapping[int, Counts], answers: Mapping[int, int], parts: Iterable[int]
 ) -> dict[int, PartCounts]:
     """Return running totals out of counts and delivered answers."""
