@@ -53,12 +53,13 @@ class Rejects:
         """Take what a batch rejected: tuples, and answers by part."""
         self._waiting = [*self._waiting, *samples][-MOST_SAMPLES:]
         now = time.monotonic()
-        rested = self._looked_at is None or now - self._looked_at > _PAUSE_SECONDS
-        if (self._waiting or answers) and rested:
+        if self._looked_at is None or now - self._looked_at > _PAUSE_SECONDS:
             self.look(answers)
 
     def look(self, answers: Mapping[int, list[str]] | None = None) -> None:
         """Find out about the samples that wait, and write them down."""
+        if not self._waiting and not answers:
+            return
         found: dict[str, list[dict[str, Any]]] = {}
         try:
             reasons_of = self._reasons(self._waiting)
@@ -88,9 +89,11 @@ class Rejects:
         ]
 
     def _evaluate(self, samples: list[str]) -> list[dict[int, str]]:
+        if not samples:
+            return []
         asked = {n: self._why(c) for n, c in self._conditions.items()}
         columns = [why.alias(str(n)) for n, why in asked.items() if why is not None]
-        if not samples or not columns:
+        if not columns:
             return [{} for _ in samples]
         width = range(len(self._unit.trunk.schema))
         given = self._session.createDataFrame([(text,) for text in samples], "sample string")

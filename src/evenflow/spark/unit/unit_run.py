@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _IDLE = "Waiting for"
 """How Spark begins to say that a StreamingQuery waits for data, or for its next trigger."""
+_REST_BATCHES = 2
+_REST_SECONDS = 10.0
+"""How many batches, and how long, stopping waits for a moment without one."""
 _COMMIT_SECONDS = 10.0
 """How long to wait for Spark to commit a batch whose work is done."""
 
@@ -300,6 +303,7 @@ class UnitRun:
         """Stop after the running batch, if there is one."""
         if self._query is None:
             return
+        self._await_rest()
         with self._between:
             self._await_commit()
             self._failure = self.failure
@@ -337,6 +341,18 @@ class UnitRun:
     def _count_pace(self) -> None:
         answered = self._batches.delivery.answered
         self.pace.count(part_totals(self._batches.settled, answered, self.layout.numbers))
+
+    def _await_rest(self) -> None:
+        """Wait until it waits for its next trigger, unless it never does.
+
+        A batch that has begun to plan when it is stopped takes most of a second to give way.
+        """
+        query, last = self._query, self._last_batch + _REST_BATCHES
+        deadline = time.monotonic() + _REST_SECONDS
+        while query is not None and query.isActive and query.status["isTriggerActive"]:
+            if self._last_batch >= last or time.monotonic() > deadline:
+                return
+            time.sleep(0.01)
 
     def _await_commit(self) -> None:
         """Wait until the last batch whose work is done is committed, or else it is done again."""
