@@ -17,6 +17,7 @@ from evenflow.errors import ConfigError, QueryError, RunError
 from evenflow.flow import Flow
 from evenflow.model.query import Sink
 from evenflow.spark import supervisor
+from evenflow.spark.run import Run
 from evenflow.spark.unit.checkpoint import committed_batch, next_watermark, watermark_of
 from tests.spark.flows import MEMORY, at, counts, flow_over, lay, row, until
 from tests.spark.lives import NO_DATA, has_read
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from evenflow.spark.run import Run
 
 COUNT = "SELECT window.start AS w, count(*) AS c FROM s GROUP BY window(ts, '10 seconds')"
 EXTREMES = "SELECT window.start AS w, max(n) AS m FROM s GROUP BY window(ts, '10 seconds')"
@@ -205,18 +205,21 @@ def test_a_restart_takes_no_window_for_closed_that_the_next_batch_still_fills(
     flow.sql("a", COUNT, MEMORY, every=0.05)
     out = Sink("json", str(tmp_path / "out"))
 
+    def start() -> Run:
+        run = Run(flow.spec(), spark, tmp_path / "state")
+        run.session.conf.set(NO_DATA, "false")
+        return run.start()
+
     def read(run: Run, file: int) -> None:
         until(lambda: all(has_read(each.directory.checkpoint, file) for each in run.runs))
 
-    with flow.start(spark) as run:
-        run.session.conf.set(NO_DATA, "false")
+    with start() as run:
         lay(tmp_path / "s", row(0, 0), row(1, 9))
         read(run, 0)
         run.subscribe("b", COUNT + " HAVING count(*) > 0", out, every=0.05)
         lay(tmp_path / "s", row(2, 25))
         read(run, 1)
-    with flow.start(spark) as run:
-        run.session.conf.set(NO_DATA, "false")
+    with start() as run:
         # In the window from 0 to 10, which had begun before b, and closes in this batch.
         lay(tmp_path / "s", row(3, 5), row(4, 40))
         read(run, 2)

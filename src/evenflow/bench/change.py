@@ -1,8 +1,9 @@
 """Changes: what a change to a running flow costs the queries that it does not concern.
 
-Tuples arrive at 200,000 per second whatever the flow does. N windowed queries run in one stack, as
-users have it: a batch per second, counting, durable sinks. Another query is subscribed, paused,
-resumed and unsubscribed, several times, each change some quiet seconds after the one before.
+Tuples arrive at 200,000 per second, as files, whatever the flow does. N windowed queries run in
+one stack, as users have it: a batch per second, counting, durable sinks. Another query is
+subscribed, paused, resumed and unsubscribed, several times, each change some quiet seconds after
+the one before.
 
 - `steady_batch_seconds`: median of Spark's `triggerExecution` before the first change: what a
   batch takes, without the waiting for the next one.
@@ -27,6 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenflow.bench.arriving import arriving
 from evenflow.bench.choice import Only
 from evenflow.bench.figures import longest_gap
 from evenflow.bench.live import Arrivals, WindowQuery, live_spec, sink_of
@@ -124,8 +126,9 @@ def measure(session: SparkSession, queries: int, size: Size) -> dict[str, Any]:
         arrivals = Arrivals(rate=size.rate, delay_us=WINDOW_US)
         others = [WindowQuery(i, WINDOW_US) for i in range(queries)]
         sinks = folder / "out"
-        run_ = Run(live_spec(arrivals, others, sinks, size.every), session, folder / "state")
-        with run_.start():
+        files = folder / "in"
+        spec = live_spec(arrivals, others, sinks, size.every, files)
+        with arriving(arrivals, files), Run(spec, session, folder / "state").start() as run_:
             first_answer(sinks / others[0].name, _MOST_SECONDS)
             time.sleep(size.warm_seconds)
             steady = _steady(run_, size.steady_batches)

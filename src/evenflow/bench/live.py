@@ -1,7 +1,8 @@
 """A stream that arrives by the clock, and queries over it whose answers follow from its schedule.
 
-The source is our generator of equidistant tuples. It is paced by the wall clock and never waits
-for the flow; a tuple's event time is the instant for which its arrival is scheduled.
+The source is our generator of equidistant tuples, or files of them (see `arriving`). Both are paced
+by the wall clock and never wait for the flow; a tuple's event time is the instant for which its
+arrival is scheduled.
 """
 
 from __future__ import annotations
@@ -150,13 +151,28 @@ def sink_of(folder: Path, query: LiveQuery) -> Sink:
 
 
 def live_spec(
-    arrivals: Arrivals, queries: Sequence[LiveQuery], sinks: Path, every: float
+    arrivals: Arrivals,
+    queries: Sequence[LiveQuery],
+    sinks: Path,
+    every: float,
+    files: Path | None = None,
 ) -> FlowSpec:
-    """Return a flow of some queries over the stream, with a batch every so many seconds."""
-    options = {"rate": str(arrivals.rate)}
+    """Return a flow of some queries over the stream, with a batch every so many seconds.
+
+    Args:
+        arrivals: The stream.
+        queries: The queries.
+        sinks: Where answers go.
+        every: Seconds between batches.
+        files: Where tuples arrive as files; without it our generator makes them.
+    """
     known = BUILTIN[_FORMAT]
+    if files is None:
+        reader = Reader(format=_FORMAT, options={"rate": str(arrivals.rate)}, id=known.id)
+    else:
+        reader = Reader(format="parquet", options={"path": str(files)}, id=known.id)
     columns = parse_schema(known.schema or "")
-    identity = reader_identity(_FORMAT, options)
+    identity = reader_identity(reader.format, reader.options)
     source = Source("r", columns, known.event_time, arrivals.delay_us, identity)
     graph = Graph("bench")
     graph.add_source(source)
@@ -168,6 +184,6 @@ def live_spec(
     return FlowSpec(
         name="bench",
         queries=tuple(graph.queries.values()),
-        readers={"r": Reader(format=_FORMAT, options=options, id=known.id)},
+        readers={"r": reader},
         catalog=(source,),
     )

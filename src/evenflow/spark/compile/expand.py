@@ -7,27 +7,32 @@ its own, small enough for the JVM to compile without a flag. (One long array wou
 joining arrays copies them; a case per entry costs twice as much at 200 entries.)
 
 Unpivot marks each row with the *name* of the column it came from. The names here are as long as
-the chunk's position, so that the position is their length, a number that Spark already knows.
+the chunk's position and a power of two, so that the position is in the last bits of their length,
+a number that Spark already knows. Bits are put together, not added up: Spark's sums look for an
+overflow, which costs much until the JVM has compiled it well, after every change of a flow.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import Column, DataFrame
+
+T = TypeVar("T")
 
 AT, VALUE = "_at", "_value"
 """Columns of an expanded row: the position of its entry, and the entry's value."""
 
 _NAME, _CHUNK, _WITHIN = "_name", "_chunk", "_within"
 
-CHUNK = 16
+_CHUNK_BITS = 4
+CHUNK = 1 << _CHUNK_BITS
 """Entries per chunk: as fast as larger ones, and predicates of 500 bytecodes still fit."""
 
 
@@ -43,13 +48,13 @@ def expand(frame: DataFrame, kept: Sequence[str], values: Sequence[Column]) -> D
     if len(chunks) == 1:
         rows = frame.select(*kept, F.posexplode(chunks[0]).alias(AT, VALUE))
         return rows.filter(F.col(VALUE).isNotNull())
-    named: list[Column | str] = [chunk.alias("x" * (i + 1)) for i, chunk in enumerate(chunks)]
+    most = 1 << (len(chunks) - 1).bit_length()
+    named: list[Column | str] = [c.alias("x" * (most + i)) for i, c in enumerate(chunks)]
     rows = frame.unpivot([F.col(name) for name in kept], named, _NAME, _CHUNK)
     rows = rows.select(*kept, _NAME, F.posexplode(_CHUNK).alias(_WITHIN, VALUE))
-    before = (F.octet_length(F.col(_NAME)) - 1) * CHUNK
-    return rows.filter(F.col(VALUE).isNotNull()).select(
-        *kept, (F.col(_WITHIN) + before).alias(AT), VALUE
-    )
+    chunk = F.octet_length(F.col(_NAME)).bitwiseAND(F.lit(most - 1))
+    at = F.shiftleft(chunk, _CHUNK_BITS).bitwiseOR(F.col(_WITHIN))
+    return rows.filter(F.col(VALUE).isNotNull()).select(*kept, at.alias(AT), VALUE)
 
 
 def choose(frame: DataFrame, kept: Sequence[str], which: Column, value: Column) -> DataFrame:
@@ -69,3 +74,25 @@ def look_up(
         return value.cast(type_) if type_ is not None else value
     kind = type_ or (st.BooleanType() if flags else st.IntegerType())
     return F.get(F.array(*(F.lit(v) for v in values)).cast(st.ArrayType(kind)), at)
+
+
+def one_or_array(values: Sequence[Column]) -> Column:
+    """Return values of a tuple in one column, from which its rows `pick`."""
+    return values[0] if len(values) == 1 else F.array(*values)
+
+
+def pick(held: str, of: Sequence[T], wanted: Iterable[T | None], at: Column) -> Column:
+    """Return the value that a row wants of those that its tuple holds, NULL if none.
+
+    Args:
+        held: Their column.
+        of: What they are the values of.
+        wanted: By position of a row's entry, which of these.
+        at: The position.
+    """
+    places = [None if each is None else of.index(each) for each in wanted]
+    if len(of) > 1:
+        return F.get(F.col(held), look_up(places, at))
+    if None not in places:
+        return F.col(held)
+    return F.when(look_up([place is not None for place in places], at), F.col(held))

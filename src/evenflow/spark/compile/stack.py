@@ -40,7 +40,7 @@ from pyspark.sql import functions as F
 from evenflow.model.expression import Column, walk
 from evenflow.spark.compile.carriers import LONG
 from evenflow.spark.compile.entries import CUT, LATE, EntryBuilder, failed_ledger, ledger
-from evenflow.spark.compile.expand import AT, VALUE, choose, expand, look_up
+from evenflow.spark.compile.expand import AT, VALUE, choose, expand, look_up, one_or_array, pick
 from evenflow.spark.compile.keys import FAMILY, StackKeys, with_nulls
 from evenflow.spark.compile.sample import observe_rejects, sample_text
 from evenflow.spark.compile.slots import SlotInputs
@@ -62,6 +62,10 @@ US = "_us"
 BACK = "_back"
 """In a unit of fine windows: how many slides before the newest one a row's window is."""
 
+
+START, LAST, SINCE = "_start", "_last", "_begin"
+"""Of a tuple: where its newest windows start, in a unit of fine windows; the last microseconds of
+its windows; the last microseconds of windows that begin too early for families that begin now."""
 
 NOT_YET = -(1 << 62)
 """The `since_us` of families that begin when the unit is started: it is known only then."""
@@ -116,13 +120,10 @@ class StackBuilder:
         self._why = why
         self._failed = None if why is None else why.isNotNull()
         self._builder = EntryBuilder(unit, resolve, self._keys, self._failed)
-        self._slides: list[int] = []
 
     def build(self) -> DataFrame:
         """Return the grouped and aggregated stream: family, end, key slots, slots."""
         self._builder.once.keep("_bound", self._bounds.late)
-        if self._bounds.since is not None:
-            self._builder.once.keep("_since", self._bounds.since)
         entries = list(self._builder.entries())
         rows = self._rows(self._expand(entries), entries)
         inputs = SlotInputs(self._unit, self._resolve, entries)
@@ -133,22 +134,21 @@ class StackBuilder:
     def _expand(self, entries: Sequence[Entry]) -> DataFrame:
         once = self._builder.once
         us = F.col(US)
-        self._slides = sorted({e.slide for e in entries if e.slide is not None})
-        kept = {f"_start{i}": us - F.pmod(us, F.lit(s)) for i, s in enumerate(self._slides)}
-        kept |= self._keys.once()
+        kept = self._times(entries) | self._keys.once()
         if self._pulse is not None:
             kept["_pulse"] = self._pulse
         if self._narrow:
             once.keep("_wanted", entries[0].value)
-        frame = self._frame.select("*", F.unix_micros(self._event_time).alias(US))
+        first = {US: F.unix_micros(self._event_time)}
+        if self._bounds.since is not None:
+            first["_since"] = self._bounds.since
+        frame = self._frame.select("*", *(value.alias(name) for name, value in first.items()))
         made = once.columns | kept
         frame = frame.select("*", *(value.alias(name) for name, value in made.items()))
         if self._builder.rejecting:
             sample = sample_text(self._unit.trunk, self._why)
             frame = observe_rejects(frame, self._builder.rejecting, sample)
         names = [US, "_bound", *self._arguments(), *kept]
-        if self._bounds.since is not None:
-            names.append("_since")
         if not self._narrow:
             return expand(frame, names, [e.value for e in entries])
         family, rest, pulse, failed = range(4)
@@ -206,13 +206,40 @@ class StackBuilder:
         kept = [AT, VALUE, *self._arguments()]
         return rows.select(*kept, *columns)
 
+    def _times(self, entries: Sequence[Entry]) -> dict[str, SparkColumn]:
+        """Return what is reckoned once per tuple of the windows that its rows are for.
+
+        Sums are slow (see `expand`), so that rows only pick theirs.
+        """
+        us = F.col(US)
+        times = {}
+        if self._unit.fine:
+            slides = self._slides(entries)
+            times[START] = one_or_array([us - F.pmod(us, F.lit(slide)) for slide in slides])
+        elif self._ends(entries):
+            ends = [us - F.pmod(us, F.lit(slide)) + offset for slide, offset in self._ends(entries)]
+            times[LAST] = one_or_array(ends)
+        if self._bounds.since is not None:
+            sizes = self._sizes_to_come(entries)
+            times[SINCE] = one_or_array([F.col("_since") + size for size in sizes])
+        return times
+
+    def _slides(self, entries: Sequence[Entry]) -> list[int]:
+        return sorted({e.slide for e in entries if e.slide is not None})
+
+    def _ends(self, entries: Sequence[Entry]) -> list[tuple[int, int]]:
+        return sorted({(e.slide, e.offset) for e in entries if e.slide is not None})
+
+    def _sizes_to_come(self, entries: Sequence[Entry]) -> list[int]:
+        return sorted({size for e in entries if (size := _size_to_come(e)) is not None})
+
     def _cut(self, entries: Sequence[Entry], end: SparkColumn) -> SparkColumn | None:
         """Return whether a row's window began before its family; None if none can have."""
         at = F.col(AT)
         begun = [_last_before(entry) for entry in entries]
         limit = look_up(begun, at, LONG) if any(x is not None for x in begun) else None
         if self._bounds.since is not None:
-            coming = F.col("_since") + look_up([_size_to_come(e) for e in entries], at, LONG)
+            coming = pick(SINCE, self._sizes_to_come(entries), map(_size_to_come, entries), at)
             limit = coming if limit is None else F.coalesce(coming, limit)
         return None if limit is None else F.coalesce(end <= limit, F.lit(False))
 
@@ -233,21 +260,15 @@ class StackBuilder:
     def _end(self, entries: Sequence[Entry]) -> SparkColumn:
         """Return the last microsecond of a row's window, NULL where it has none."""
         at = F.col(AT)
-        offset = look_up([None if e.slide is None else e.offset for e in entries], at, LONG)
-        if self._unit.fine:
-            slide = look_up([e.slide or 0 for e in entries], at, LONG)
-            offset = offset - F.col(BACK) * slide
-        if not self._slides:
+        if not self._slides(entries):
             return F.lit(None).cast(LONG)
-        if len(self._slides) == 1:
-            return F.col("_start0") + offset
-        which = look_up(
-            [None if e.slide is None else self._slides.index(e.slide) for e in entries], at
-        )
-        start = F.col("_start0")
-        for index in range(1, len(self._slides)):
-            start = F.when(which == index, F.col(f"_start{index}")).otherwise(start)
-        return start + offset
+        if not self._unit.fine:
+            own = ((e.slide, e.offset) if e.slide is not None else None for e in entries)
+            return pick(LAST, self._ends(entries), own, at)
+        start = pick(START, self._slides(entries), (e.slide for e in entries), at)
+        offset = look_up([None if e.slide is None else e.offset for e in entries], at, LONG)
+        slide = look_up([e.slide or 0 for e in entries], at, LONG)
+        return start + offset - F.col(BACK) * slide
 
 
 def _last_before(entry: Entry) -> int | None:
