@@ -3,8 +3,8 @@
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
-# Tests on Spark wait more than they compute: two processes keep two cores busy.
-TWO := --numprocesses 2 --dist loadfile
+# Two processes keep two cores busy. Files come in their own order: long tests would be the last.
+TWO := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 # The Java that set-up found. Read when a recipe runs, because set-up may run in the same call.
 export JAVA_HOME = $(shell cat .venv/java-home 2>/dev/null)
 
@@ -19,7 +19,7 @@ demo: setup ## run twenty queries over synthetic smart meters, then compare with
 
 test: check ## check, then all tests
 	EVENFLOW_HOSTILE=50000 $(PYTEST) -m "not spark"
-	$(PYTEST) -m spark $(TWO)
+	$(PYTEST) -m "spark and not long" $(TWO)
 
 test-fast: setup ## the tests that need no JVM
 	$(PYTEST) -m "not spark"

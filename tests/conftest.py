@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,14 +18,18 @@ if TYPE_CHECKING:
 
 TALLY = "tally"
 """A test records under this name what it is one of; the end of a run says how many there were."""
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+COMPILED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 """Tests run little data through much new code, which is not worth compiling well. What is compiled
 needs more room than such a JVM has by default: without it nothing is compiled after a minute."""
+QUICK_JVM = f"{COMPILED} -XX:+UseSerialGC"
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 """For the same reason Spark interprets its plans, unless a test wants code (`generate`)."""
+# The same for processes that tests start.
+os.environ.setdefault("JDK_JAVA_OPTIONS", COMPILED)
+os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
 _KAFKA = "tests/kafka/"
 _ON_SPARK = ("tests/spark/", _KAFKA)
 """Where everything needs a JVM."""

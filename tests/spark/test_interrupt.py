@@ -18,7 +18,7 @@ FLOW = """
 evenflow: 1
 flow: interrupted
 sources:
-  readings: {format: meters, options: {rate: 100000, seed: 3}}
+  readings: {format: meters, options: {rate: 20000, seed: 3}}
 queries:
   all:
     sql: SELECT id, kwh * 2 AS twice FROM readings

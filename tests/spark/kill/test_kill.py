@@ -60,6 +60,7 @@ def test_kills(spark: SparkSession, tmp_path: Path, total: Report, number: int) 
     assert number or not case.report.missed
 
 
+@pytest.mark.long
 def test_faults_are_noticed(spark: SparkSession, tmp_path: Path) -> None:
     """A batch that is done again gets other files; counts are saved after the commit."""
     case = KilledSet(
