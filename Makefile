@@ -18,11 +18,11 @@ demo: setup ## run twenty queries over synthetic smart meters, then compare with
 	@.venv/bin/evenflow demo
 
 test: check ## check, then all tests
-	EVENFLOW_HOSTILE=50000 $(PYTEST) -m "not spark"
+	EVENFLOW_HOSTILE=50000 $(PYTEST) -m "not spark" $(TWO)
 	$(PYTEST) -m "spark and not long" $(TWO)
 
 test-fast: setup ## the tests that need no JVM
-	$(PYTEST) -m "not spark"
+	$(PYTEST) -m "not spark" $(TWO)
 
 check: setup ## lint, types, import contracts
 	.venv/bin/ruff check

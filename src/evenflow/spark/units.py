@@ -29,8 +29,9 @@ from evenflow.spark.unit.checkpoint import (
     next_watermark,
     watermark_of,
 )
+from evenflow.spark.unit.saved_counts import begin_behind, saved_counts
 from evenflow.spark.unit.seed import forget_seed, keep_seed, sow, sow_stateless
-from evenflow.spark.unit.unit_run import Charge, UnitRun, begin_behind, saved_counts
+from evenflow.spark.unit.unit_run import Charge, UnitRun
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -21,7 +21,6 @@ from evenflow.spark.compile.stack import NOT_YET, StackBuilder
 from evenflow.spark.compile.trunk import TrunkBuilder
 from evenflow.spark.session import is_one_process
 from evenflow.spark.source.feed import spark_path
-from evenflow.spark.state.sealed import read_sealed, write_sealed
 from evenflow.spark.unit.batch import Delivery, QueryProgress, StackBatches
 from evenflow.spark.unit.callback import Callback
 from evenflow.spark.unit.checkpoint import next_batch
@@ -30,6 +29,7 @@ from evenflow.spark.unit.giving_way import give_way
 from evenflow.spark.unit.late_bound import LateBound
 from evenflow.spark.unit.pace import Pace, part_totals
 from evenflow.spark.unit.rejects import Rejects, can_reject
+from evenflow.spark.unit.saved_counts import forget_failures, save_counts, saved_counts
 from evenflow.spark.unit.state_reader import last_open_end, open_counts
 from evenflow.spark.unit.stateless import StatelessBatches, plan_stateless
 from evenflow.spark.unit.tally import Counts, StackTally
@@ -133,7 +133,7 @@ class UnitRun:
             self._batches.take_over(layout, known)
         else:
             self._batches.layout = layout
-        self._forget_failures()
+        forget_failures(self.directory, self.charge.delivering)
         self._load_counts(next_batch(self.directory.checkpoint) - 1)
 
     @property
@@ -430,10 +430,7 @@ class UnitRun:
         return open_counts(self.around.session, self.unit, self.directory.checkpoint)
 
     def _save_counts(self, batch: int) -> None:
-        """Keep the counts after this batch and after the one before, which may be done again."""
-        known = read_sealed(self.directory.counts) or {}
-        kept = {n: c for n, c in known.items() if int(n) == batch - 1}
-        kept[str(batch)] = {
+        counted = {
             "settled": {
                 str(n): [getattr(c, f) for f in Counts.__slots__]
                 for n, c in self._batches.settled.items()
@@ -446,7 +443,7 @@ class UnitRun:
             "narrow": self.layout.narrow,
             "read_us": self._read_us,
         }
-        write_sealed(self.directory.counts, kept)
+        save_counts(self.directory, batch, counted)
 
     @property
     def _read_us(self) -> int | None:
@@ -468,45 +465,3 @@ class UnitRun:
         self.failing.update(saved["failing"])
         if saved["narrow"] and not self.layout.narrow and isinstance(self._batches, StackBatches):
             self._batches.tally.widen(self._state())
-
-    def _forget_failures(self) -> None:
-        """Forget what took queries out of service: the manifest has it, and they may come back."""
-        known = read_sealed(self.directory.counts) or {}
-        over = [
-            (saved["failing"], query)
-            for saved in known.values()
-            for query in saved["failing"]
-            if query not in self.charge.delivering
-        ]
-        for failing, query in over:
-            del failing[query]
-        if over:
-            write_sealed(self.directory.counts, known)
-
-
-def saved_counts(directory: UnitDirectory, batch: int) -> dict[str, Any]:
-    """Return what was counted up to a batch.
-
-    Raises:
-        StateError: The file is damaged.
-    """
-    known = read_sealed(directory.counts) or {}
-    saved: dict[str, Any] = known.get(str(batch), _nothing(None))
-    return saved
-
-
-def _nothing(read_us: int | None) -> dict[str, Any]:
-    """Return what is saved of a unit that has counted nothing."""
-    nothing: dict[str, Any] = {"settled": {}, "answered": {}, "failing": {}}
-    return nothing | {"narrow": False, "read_us": read_us}
-
-
-def begin_behind(directory: UnitDirectory, before_us: int | None, after_us: int | None) -> None:
-    """Save what was read before a unit without windows began: no watermark will tell it.
-
-    Args:
-        directory: The unit's, whose first batch is the donor's last.
-        before_us: The newest event time read before that batch.
-        after_us: The newest event time read.
-    """
-    write_sealed(directory.counts, {"-1": _nothing(before_us), "0": _nothing(after_us)})
