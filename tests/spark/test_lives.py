@@ -47,7 +47,7 @@ def test_lives(
     spark: SparkSession, tmp_path: Path, number: int, record_property: Callable[[str, str], None]
 ) -> None:
     record_property(TALLY, f"lives (seeds from {SEED})")
-    set_ = LivingSet(spark, random.Random(SEED + number), tmp_path, queries=4, files=6)
-    set_.generated = number % 5 == 0
+    set_ = LivingSet(spark, random.Random(SEED + number), tmp_path, queries=4, files=5)
+    set_.generated = number % 10 == 0
     found = faults(set_)
     assert not found, "\n".join(found)

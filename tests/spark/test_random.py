@@ -43,7 +43,7 @@ class RandomSet:
     def __init__(self, session: SparkSession, seed: int, folder: Path) -> None:
         self.session = session
         self.folder = folder
-        self.generated = seed % 4 == 3
+        self.generated = seed % 8 == 3
         """Whether the stack runs as generated code, which takes twice the time here."""
         rng = random.Random(seed)
         rs.write_data(rng, folder / "data", FILES, ROWS)
