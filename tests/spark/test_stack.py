@@ -155,3 +155,24 @@ def test_more_keys_than_there_are_bits(spark: SparkSession, tmp_path: Path) -> N
         ("b", "b" + "x" * 33, 1),
         (None, None, 1),
     ]
+
+
+@pytest.mark.parametrize("keys", [["n"], ["n", "k"], ["x", ""]])
+def test_keys_of_the_state_are_never_null_whatever_the_queries(
+    spark: SparkSession, tmp_path: Path, keys: list[str]
+) -> None:
+    """Spark refuses keys that could be NULL for a state whose keys could not: changes would fail."""
+    lay(tmp_path / "s", row(1, 1))
+    flow = flow_over(tmp_path)
+    for at, key in enumerate(keys):
+        grouped = f"{key}, " if key else ""
+        flow.sql(
+            f"q{at}",
+            f"SELECT count(*) AS c FROM s GROUP BY {grouped}window(ts, '{10 + at} seconds')",
+            sink=MEMORY,
+        )
+    run_all(spark, flow)
+    (checkpoint,) = tmp_path.glob("**/checkpoint")
+    state = spark.read.format("statestore").load(str(checkpoint)).schema["key"].dataType
+    assert isinstance(state, st.StructType)
+    assert [field.name for field in state.fields if field.nullable] == []

@@ -6,7 +6,8 @@ Spark aggregates in a fast hash map only rows that have no NULL among their keys
 map that is half as fast. Families use different key slots, so most rows would have one. Key slots
 are therefore never NULL: a slot that a family does not use, or whose key is NULL, holds a constant,
 and which keys are NULL is said by bits above the family number, in the same column. NULL and the
-constant are different groups.
+constant are different groups. Spark, too, has to see that they are never NULL (`never_null`), in
+whatever plan: a state that was made of keys without NULL refuses keys that could be.
 
 Where every family has one condition, the row of a family with one whole-number key carries that
 key as its value (`keyed`): no second look-up, and no key is computed for families that do not want
@@ -25,7 +26,7 @@ from evenflow.model.expression import Call, Cast, Column, Literal, walk
 from evenflow.model.functions import can_fail
 from evenflow.spark.compile.carriers import LONG, to_key
 from evenflow.spark.compile.columns import compile_expression
-from evenflow.spark.compile.expand import AT, VALUE, look_up
+from evenflow.spark.compile.expand import AT, VALUE, look_up, one_or_array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +46,8 @@ _NULL_BITS = 32
 """The bit of the first key slot."""
 _MOST_BITS = 31
 """Key slots that have a bit. The NULLs of any further ones are NULLs of the group."""
+_NOWHERE = -(1 << 30)
+"""The position of no entry."""
 _PER_COLUMN = 60
 """Expressions whose being NULL is noted in one column."""
 
@@ -71,7 +74,7 @@ class StackKeys:
     def carried(self, family: Family) -> SparkColumn:
         """Return the value of a keyed family's rows."""
         key = compile_expression(family.keys[0], self._resolve).value
-        return F.coalesce(to_key(key, family.keys[0].type, "long"), _constant("long"))
+        return never_null(to_key(key, family.keys[0].type, "long"), "long")
 
     def indexes(self, family: Family) -> tuple[int | None, ...]:
         """Return, per slot, which of its distinct keys the family has there."""
@@ -98,7 +101,7 @@ class StackKeys:
         for at, keys in enumerate(self._values):
             made = [self._key(key, self._slots[at]) for key in keys]
             if made:
-                columns[f"_key{at}"] = made[0] if len(made) == 1 else F.array(*made)
+                columns[f"_key{at}"] = one_or_array(made)
         for number in range(self._columns_of_nulls):
             noted = self._nullable[number * _PER_COLUMN :][:_PER_COLUMN]
             bits = [
@@ -116,15 +119,16 @@ class StackKeys:
 
     def _key(self, key: Expression, slot: KeySlot) -> SparkColumn:
         value = compile_expression(key, self._resolve).value
-        return F.coalesce(to_key(value, key.type, slot.carrier), _constant(slot.carrier))
+        return never_null(to_key(value, key.type, slot.carrier), slot.carrier)
 
     def columns(self, entries: Sequence[Entry], late: SparkColumn) -> list[SparkColumn]:
         """Return the key slots of an expanded row. Late rows are counted without their keys."""
         made = []
         for at, slot in enumerate(self._slots):
-            key = self._of_slot(at, entries)
+            key = never_null(self._of_slot(at, entries), slot.carrier)
             if at >= _MOST_BITS:
-                key = F.when(~self._is_null(at, entries), key)
+                # Spark must not find out where none is NULL.
+                key = F.when(~self._is_null(at, entries) & (F.col(AT) != _NOWHERE), key)
             made.append(F.when(late, _constant(slot.carrier)).otherwise(key).alias(slot.name))
         return made
 
@@ -138,7 +142,7 @@ class StackKeys:
             if None in held:
                 found = F.when(look_up([h is not None for h in held], at), found).otherwise(nothing)
         elif self._values[slot]:
-            found = F.coalesce(F.get(F.col(f"_key{slot}"), look_up(held, at)), nothing)
+            found = F.get(F.col(f"_key{slot}"), look_up(held, at))
         if not any(keyed):
             return found
         value = F.col(VALUE)
@@ -193,6 +197,11 @@ def with_nulls(groups: DataFrame, unit: Unit) -> DataFrame:
 
 def _bit(number: int | None) -> SparkColumn:
     return F.lit(0 if number is None else 1 << number).cast(LONG)
+
+
+def never_null(value: SparkColumn, carrier: str) -> SparkColumn:
+    """Return a value that is not NULL as one that Spark knows not to be."""
+    return F.coalesce(value, _constant(carrier))
 
 
 def _constant(carrier: str) -> SparkColumn:

@@ -41,7 +41,7 @@ from evenflow.model.expression import Column, walk
 from evenflow.spark.compile.carriers import LONG
 from evenflow.spark.compile.entries import CUT, LATE, EntryBuilder, failed_ledger, ledger
 from evenflow.spark.compile.expand import AT, VALUE, choose, expand, look_up, one_or_array, pick
-from evenflow.spark.compile.keys import FAMILY, StackKeys, with_nulls
+from evenflow.spark.compile.keys import FAMILY, StackKeys, never_null, with_nulls
 from evenflow.spark.compile.sample import observe_rejects, sample_text
 from evenflow.spark.compile.slots import SlotInputs
 
@@ -63,7 +63,7 @@ BACK = "_back"
 """In a unit of fine windows: how many slides before the newest one a row's window is."""
 
 
-START, LAST, SINCE = "_start", "_last", "_begin"
+START, LAST, TOO_EARLY = "_start", "_last", "_too_early"
 """Of a tuple: where its newest windows start, in a unit of fine windows; the last microseconds of
 its windows; the last microseconds of windows that begin too early for families that begin now."""
 
@@ -201,7 +201,8 @@ class StackBuilder:
         nulls = self._keys.null_bits(entries)
         family = family.otherwise(number if nulls is None else number.bitwiseOR(nulls))
         metadata = {"spark.watermarkDelayMs": self._delay_ms}
-        columns = [family.alias(FAMILY), F.timestamp_micros(own).alias(END, metadata=metadata)]
+        ended = F.timestamp_micros(never_null(own, "long"))
+        columns = [never_null(family, "long").alias(FAMILY), ended.alias(END, metadata=metadata)]
         columns += self._keys.columns(entries, aside)
         kept = [AT, VALUE, *self._arguments()]
         return rows.select(*kept, *columns)
@@ -221,7 +222,7 @@ class StackBuilder:
             times[LAST] = one_or_array(ends)
         if self._bounds.since is not None:
             sizes = self._sizes_to_come(entries)
-            times[SINCE] = one_or_array([F.col("_since") + size for size in sizes])
+            times[TOO_EARLY] = one_or_array([F.col("_since") + size for size in sizes])
         return times
 
     def _slides(self, entries: Sequence[Entry]) -> list[int]:
@@ -239,7 +240,7 @@ class StackBuilder:
         begun = [_last_before(entry) for entry in entries]
         limit = look_up(begun, at, LONG) if any(x is not None for x in begun) else None
         if self._bounds.since is not None:
-            coming = pick(SINCE, self._sizes_to_come(entries), map(_size_to_come, entries), at)
+            coming = pick(TOO_EARLY, self._sizes_to_come(entries), map(_size_to_come, entries), at)
             limit = coming if limit is None else F.coalesce(coming, limit)
         return None if limit is None else F.coalesce(end <= limit, F.lit(False))
 
