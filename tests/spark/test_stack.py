@@ -161,7 +161,7 @@ def test_more_keys_than_there_are_bits(spark: SparkSession, tmp_path: Path) -> N
 def test_keys_of_the_state_are_never_null_whatever_the_queries(
     spark: SparkSession, tmp_path: Path, keys: list[str]
 ) -> None:
-    """Spark refuses keys that could be NULL for a state whose keys could not: changes would fail."""
+    """Spark refuses keys that could be NULL for a state whose keys could not."""
     lay(tmp_path / "s", row(1, 1))
     flow = flow_over(tmp_path)
     for at, key in enumerate(keys):
