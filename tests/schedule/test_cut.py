@@ -87,7 +87,7 @@ def test_an_aggregate_over_a_union_reads_both_sources_in_one_unit() -> None:
     )
     (unit,) = (u for u in units if u.kind is Kind.HASH)
     assert isinstance(unit.trunk, Union)
-    assert unit.sources == ("others", "readings")
+    assert unit.sources == ("readings", "others")
     assert unit.queries == ("q", "r")
 
 

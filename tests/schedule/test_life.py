@@ -120,7 +120,7 @@ def test_a_query_that_needs_other_slots_gets_a_unit_that_begins_behind_the_first
     after = apply(life, queries, facts(life, 25), Subscribe(query=queries["b"]))
     first, second = after.units
     assert first == only(life)
-    assert second.donor == first.id
+    assert second.donors == (first.id,)
     assert second.families[0].since_us == 25 * SECOND
 
 
@@ -235,7 +235,7 @@ def test_nothing_is_read_before_a_flow_begins() -> None:
     life = begin((queries["a"],))
     after = apply(life, queries, Facts(), Subscribe(query=queries["b"]))
     assert all(f.since_us is None for unit in after.units for f in unit.families)
-    assert all(unit.donor is None for unit in after.units)
+    assert not any(donor for unit in after.units for donor in unit.donors)
 
 
 def test_units_that_a_change_does_not_concern_stay_as_they_are() -> None:
@@ -264,18 +264,23 @@ def test_all_parts_of_a_union_move_together() -> None:
     assert not any(unit.leases for unit in paused.units)
 
 
-def test_windows_over_several_sources_cannot_begin_in_the_middle() -> None:
+def test_what_reads_several_sources_begins_behind_whoever_reads_each() -> None:
     both = "SELECT ts, n FROM readings UNION ALL SELECT ts, n FROM others"
     text = "SELECT count(*) AS c FROM both GROUP BY window(ts, '10 seconds')"
-    queries = graph(both=both, q=text)
+    queries = graph(both=both, q=text, o="SELECT id FROM others")
     assert set(begin((queries["q"],)).queries) == {"q"}
-    life = begin((queries["both"],))
-    outcome = change(life, [Subscribe(query=queries["q"])], queries, facts(life, 5))
-    assert outcome.life == life
-    assert "several sources" in outcome.refusals[0].reason
-    # Without windows it does not matter.
-    paused = apply(life, queries, facts(life, 5), Pause(name="both"))
-    assert paused.queries["both"].state is QueryState.PAUSED
+    life = begin((queries["both"], queries["o"]))
+    units = {unit.sources: unit.id for unit in life.units}
+    after = apply(life, queries, facts(life, 5), Subscribe(query=queries["q"]))
+    made = next(unit for unit in after.units if unit.families)
+    assert made.sources == ("readings", "others")
+    assert made.donors[0] == units["readings",]
+    assert made.donors[1] in units.values()
+    assert made.families[0].since_us == 5 * SECOND
+    # What nobody has read yet is read from its beginning.
+    first = begin((graph(o="SELECT id FROM others")["o"],))
+    later = apply(first, queries, facts(first, 5), Subscribe(query=queries["q"]))
+    assert next(u for u in later.units if u.families).donors == (None, only(first).id)
 
 
 def test_layouts_are_read_back() -> None:

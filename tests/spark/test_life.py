@@ -18,8 +18,8 @@ from evenflow.flow import Flow
 from evenflow.model.query import Sink
 from evenflow.spark import supervisor
 from evenflow.spark.run import Run
-from evenflow.spark.unit.checkpoint import committed_batch, next_watermark, watermark_of
-from tests.spark.flows import MEMORY, at, counts, flow_over, lay, row, until
+from evenflow.spark.unit.checkpoint import committed_batch, watermark_after, watermark_of
+from tests.spark.flows import MEMORY, add_source, at, counts, flow_over, lay, row, until
 from tests.spark.lives import NO_DATA, has_read
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def is_quiet(checkpoint: Path, last: int) -> bool:
     line = (checkpoint / "offsets" / str(batch)).read_text().splitlines()[2]
     if line == "-" or json.loads(line)["logOffset"] < last:
         return False
-    return watermark_of(checkpoint, batch) == next_watermark(checkpoint)
+    return watermark_of(checkpoint, batch) == watermark_after(checkpoint, batch)
 
 
 def windows(answers: pa.Table, value: str = "c") -> dict[int, Any]:
@@ -98,6 +98,51 @@ def test_queries_come_go_pause_and_resume(spark: SparkSession, tmp_path: Path) -
     assert counts(status, "heir") == {"in": 16, "contributed": 16}
     assert counts(status, "m") == {"in": 16, "contributed": 16}
     assert counts(status, "p") == {"in": 16, "contributed": 16}
+
+
+def test_queries_over_several_sources_begin_after_all_that_was_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The watermark is that of the slower source: it does not tell what was read of the other."""
+    flow = flow_over(tmp_path, watermark="1 second")
+    add_source(flow, "t", tmp_path / "t", watermark="5 seconds")
+    flow.sql("both", "SELECT id, ts, n FROM s UNION ALL SELECT id, ts, n FROM t", MEMORY, every=0.1)
+    grouped = "FROM both GROUP BY window(ts, '10 seconds')"
+    count = f"SELECT window.start AS w, count(*) AS c {grouped}"
+    flow.sql("a", count, MEMORY, every=0.1)
+    for second in (0, 10, 20, 30):
+        lay(tmp_path / "s", row(1, second), row(2, second + 9))
+    lay(tmp_path / "t", row(100, 3))
+
+    def in_is(tuples: int, *names: str) -> bool:
+        return all(run.status(exact=True)["queries"][n]["counts"]["in"] == tuples for n in names)
+
+    with flow.start(spark) as run:
+        until(lambda: in_is(9, "a", "both"))
+        run.pause("a")
+        run.subscribe("same", count, MEMORY, every=0.1)
+        run.subscribe(
+            "other", f"SELECT window.start AS w, max(n) AS m {grouped}", MEMORY, every=0.1
+        )
+        run.subscribe("plain", "SELECT id FROM both", MEMORY, every=0.1)
+        lay(tmp_path / "t", row(101, 35), row(102, 41))
+        lay(tmp_path / "s", row(3, 38), row(4, 45))
+        until(lambda: in_is(4, "same", "other", "plain"))
+        run.resume("a")
+        lay(tmp_path / "s", row(5, 49), row(6, 52))
+        lay(tmp_path / "t", row(103, 51))
+        until(lambda: in_is(7, "same", "other", "plain"))
+        run.pause_units()
+        run.drain()
+        answers = {name: run.answers(name) for name in ("a", "same", "other", "plain")}
+        status = run.stop()
+    assert windows(answers["same"]) == {40: 3, 50: 2}
+    assert windows(answers["other"], "m") == {40: 1, 50: 1}
+    assert windows(answers["a"]) == {50: 2}
+    assert sorted(answers["plain"].column("id").to_pylist()) == [3, 4, 5, 6, 101, 102, 103]
+    assert counts(status, "a") == {"in": 16, "contributed": 2, "cut": 10, "paused": 4}
+    for name in ("same", "other"):
+        assert counts(status, name) == {"in": 7, "contributed": 5, "cut": 2}
 
 
 def test_changes_from_many_threads_lose_none_and_make_no_noise(

@@ -87,7 +87,7 @@ def test_manifests_are_read_back(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.new"))
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"evenflow": 2}', '{"evenflow": "2"}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"evenflow": 3}', '{"evenflow": "2"}'])
 def test_manifests_that_are_not_understood_are_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "manifest.json"
     file.write_text(text)
@@ -100,7 +100,7 @@ def test_manifests_that_are_not_understood_are_refused(tmp_path: Path, text: str
 def test_a_newer_version_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "manifest.json"
     write_manifest(file, manifest_of(queries_of(**QUERIES)))
-    file.write_text(file.read_text().replace('"evenflow": 2', '"evenflow": 3'))
+    file.write_text(file.read_text().replace('"evenflow": 3', '"evenflow": 4'))
     with pytest.raises(StateError, match="newer"):
         read_manifest(file)
 

@@ -92,6 +92,7 @@ class UnitLayout:
     """Never used twice in a flow."""
     site: Site
     sources: tuple[str, ...]
+    """In the order in which its plan reads them."""
     source_hashes: tuple[str, ...]
     """Of its sources, in the same order."""
     key_slots: tuple[KeySlot, ...] = ()
@@ -107,9 +108,9 @@ class UnitLayout:
     """In their order, the present one last; those that no state counts any more are left out."""
     written_off: Mapping[int, WrittenOff] = field(default_factory=dict)
     """By part: of its leases that ended while the slot that counts went on for others."""
-    donor: str | None = None
-    """The unit behind whose reading this one began; None if it read its sources from their
-    beginnings."""
+    donors: tuple[str | None, ...] = ()
+    """By source: the unit behind whose reading this one began; None if it read the source from its
+    beginning."""
 
     @property
     def era(self) -> Era:
@@ -172,7 +173,7 @@ def layout_to_json(layout: UnitLayout) -> dict[str, Any]:
             for era in layout.eras
         ],
         "written_off": {str(n): [w.late, w.cut] for n, w in sorted(layout.written_off.items())},
-        "donor": layout.donor,
+        "donors": list(layout.donors),
     }
 
 
@@ -217,7 +218,7 @@ def layout_from_json(data: Mapping[str, Any]) -> UnitLayout:
             for era in data["eras"]
         ),
         written_off={int(n): WrittenOff(*each) for n, each in data["written_off"].items()},
-        donor=data["donor"],
+        donors=tuple(data["donors"]),
     )
 
 

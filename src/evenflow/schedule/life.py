@@ -31,15 +31,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from evenflow.schedule.layout import Era, Fate, Lease, UnitLayout, WrittenOff
-from evenflow.schedule.place import Numbers, place, sources_of
+from evenflow.schedule.place import Numbers, place
 from evenflow.schedule.request import (
     TRANSITIONS,
     Origin,
-    Pause,
     Quarantine,
     QueryState,
     Request,
-    Resume,
     Subscribe,
 )
 from evenflow.schedule.shape import Shape, count_parts, parts_of
@@ -136,7 +134,7 @@ def change(
     refusals: list[Refusal] = []
     following = life.numbers
     for request in requests:
-        reason = _refused(request, queries) or _untimely(request, known, facts)
+        reason = _refused(request, queries)
         if reason is not None:
             refusals.append(Refusal(request, reason))
             continue
@@ -166,21 +164,6 @@ def _refused(request: Request, queries: Mapping[str, QueryLife]) -> str | None:
     if isinstance(request, Subscribe) and known.operator != request.query.operator.hash:
         return f"the name {request.name} is taken by a kept query that differs"
     return None
-
-
-def _untimely(request: Request, known: Mapping[str, Query], facts: Facts) -> str | None:
-    """Return why a request cannot be met while the flow runs, if it cannot.
-
-    The watermark of several sources is the smallest of theirs, so that it does not tell what
-    has been read of all of them.
-    """
-    if not isinstance(request, Subscribe | Pause | Resume) or not facts.batch:
-        return None
-    query = request.query if isinstance(request, Subscribe) else known[request.name]
-    parts = parts_of(query, range(count_parts(query)))
-    if all(len(sources_of(part.trunk)) <= 1 for part in parts if isinstance(part, Shape)):
-        return None
-    return f"query {request.name} has windows over several sources, and cannot begin in the middle"
 
 
 def _subscribe(request: Subscribe, queries: dict[str, QueryLife], numbers: Numbers) -> Numbers:

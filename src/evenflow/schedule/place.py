@@ -13,7 +13,7 @@ from evenflow.schedule.layout import FamilyLayout, Lease, UnitLayout
 from evenflow.schedule.shape import Part, Plain, Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from evenflow.model.expression import Expression
     from evenflow.model.operator import Operator
@@ -103,7 +103,7 @@ class _Placing:
     def put(self, group: Sequence[Part], unit: str) -> None:
         """Put a group into a unit: parts with windows as a new family."""
         there = self.units[unit]
-        since = self._facts.read_us.get(unit, self._read_by(there.donor))
+        since = self._facts.read_us.get(unit, self._read_by(there.donors))
         families, leases = self._leases(group, since)
         self.units[unit] = replace(
             there, families=(*there.families, *families), leases=(*there.leases, *leases)
@@ -126,8 +126,8 @@ class _Placing:
         self.numbers = replace(self.numbers, unit=self.numbers.unit + 1)
         sources = sources_of(parts[0].trunk)
         hashes = tuple(source.hash for source in sources)
-        donor = self._donor(hashes)
-        since = self._read_by(donor)
+        donors = tuple(self._donor(hash_) for hash_ in hashes)
+        since = self._read_by(donors)
         families: list[FamilyLayout] = []
         leases: list[Lease] = []
         groups = _groups(parts)
@@ -142,22 +142,21 @@ class _Placing:
             source_hashes=hashes,
             key_slots=all_key_slots(families) if families else (),
             slots=all_slots(families, site.kind) if families else (),
-            narrow=donor is None and is_narrow(groups),
+            narrow=not any(donors) and is_narrow(groups),
             families=tuple(families),
             leases=tuple(leases),
-            donor=donor,
+            donors=donors,
         )
 
-    def _donor(self, hashes: tuple[str, ...]) -> str | None:
-        """Return the first unit that has begun to read the same source, and no other."""
-        if len(hashes) != 1:
-            return None
-        reading = (u.id for u in self._before if u.source_hashes == hashes)
+    def _donor(self, source_hash: str) -> str | None:
+        """Return the first unit that has begun to read a source."""
+        reading = (u.id for u in self._before if source_hash in u.source_hashes)
         return next((id_ for id_ in reading if id_ in self._facts.batch), None)
 
-    def _read_by(self, unit: str | None) -> int | None:
-        """Return the newest event time that a unit has read."""
-        return None if unit is None else self._facts.read_us.get(unit)
+    def _read_by(self, units: Iterable[str | None]) -> int | None:
+        """Return the newest event time that units have read."""
+        read = (self._facts.read_us.get(unit) for unit in units if unit is not None)
+        return max((us for us in read if us is not None), default=None)
 
 
 def _groups(parts: Sequence[Part]) -> list[list[Part]]:
@@ -169,9 +168,8 @@ def _groups(parts: Sequence[Part]) -> list[list[Part]]:
 
 
 def sources_of(trunk: Operator) -> tuple[Source, ...]:
-    """Return the sources that a trunk reads, by name."""
-    found = (each for each in upstream(trunk) if isinstance(each, Source))
-    return tuple(sorted(found, key=lambda source: source.name))
+    """Return the sources that a trunk reads, in the order in which its plan does."""
+    return tuple(each for each in upstream(trunk) if isinstance(each, Source))
 
 
 def is_narrow(groups: Sequence[Sequence[Part]]) -> bool:

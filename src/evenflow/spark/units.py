@@ -12,7 +12,6 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evenflow.errors import InternalError
 from evenflow.model.unit import Kind
 from evenflow.schedule.cut import build_units
 from evenflow.schedule.life import Facts, change, parts_to_write_off
@@ -26,11 +25,19 @@ from evenflow.spark.unit.checkpoint import (
     committed_offsets,
     late_bound_ms,
     next_batch,
-    next_watermark,
+    watermark_after,
     watermark_of,
 )
 from evenflow.spark.unit.saved_counts import begin_behind, saved_counts
-from evenflow.spark.unit.seed import forget_seed, keep_seed, sow, sow_stateless
+from evenflow.spark.unit.seed import (
+    Around,
+    Donation,
+    forget_seed,
+    keep_seed,
+    sow,
+    sow_stateless,
+)
+from evenflow.spark.unit.state_reader import newest_read
 from evenflow.spark.unit.unit_run import Charge, UnitRun
 
 if TYPE_CHECKING:
@@ -84,13 +91,14 @@ class Units:
             EvenflowError: A source, a sink or a query cannot be had. Nothing was changed.
         """
         self._directory.keep_units({layout.id for layout in self.life.units})
-        outcome = self._decide(requests, self.facts())
+        facts = self.facts()
+        outcome = self._decide(requests, facts)
         new = _new_queries(requests, outcome)
         known = {**self._definitions.queries, **new}
         self._open_sinks(known[name] for name in outcome.life.queries)
         for unit, layout in self._units(outcome.life, new):
             self.runs[unit.id] = self._made(unit, layout, outcome.life, new)
-        self._commit(outcome.life, new)
+        self._commit(outcome.life, new, facts)
         for each in self.runs.values():
             self._take_over(each, each.layout)
         return outcome
@@ -176,10 +184,11 @@ class Units:
             id_: self.runs[id_].written_off(numbers)
             for id_, numbers in parts_to_write_off(self.life, draft).items()
         }
-        outcome = self._decide(requests, replace(self.facts(), in_state=in_state))
+        facts = replace(self.facts(), in_state=in_state)
+        outcome = self._decide(requests, facts)
         for id_ in stopping:
             self._take_back(self.runs[id_], outcome.life)
-        self._commit(outcome.life, new)
+        self._commit(outcome.life, new, facts)
         self._drop_sinks(outcome.life)
         before_runs = {id_: self.runs.pop(id_) for id_ in stopping}
         for each in before_runs.values():
@@ -213,12 +222,12 @@ class Units:
     def _decide(self, requests: Sequence[Request], facts: Facts) -> Outcome:
         return change(self.life, requests, self._definitions.queries, facts)
 
-    def _commit(self, life: Life, new: Mapping[str, Query]) -> None:
+    def _commit(self, life: Life, new: Mapping[str, Query], facts: Facts) -> None:
         """Write what holds from now on."""
         known = {layout.id for layout in self.life.units}
         for layout in life.units:
             if layout.id not in known:
-                self._keep_seed(layout)
+                self._keep_seed(layout, facts)
         self._definitions.follow(life, new)
         self._manifest = replace(
             self._manifest, life=life, definitions=self._definitions.to_keep(life)
@@ -226,21 +235,51 @@ class Units:
         write_manifest(self._directory.manifest, self._manifest)
         self._directory.keep_units({layout.id for layout in life.units})
 
-    def _keep_seed(self, layout: UnitLayout) -> None:
-        """Keep for a new unit how far its donor has read."""
-        if layout.donor is None:
+    def _keep_seed(self, layout: UnitLayout, facts: Facts) -> None:
+        """Keep for a new unit how far its donors had read. They may run on meanwhile."""
+        donors = {each.id: each for each in self.life.units if each.id in layout.donors}
+        if not donors:
             return
-        there = self._directory.unit(layout.donor)
-        batch = committed_batch(there.checkpoint)
-        donor = next(each for each in self.life.units if each.id == layout.donor)
-        if batch is None:
-            raise InternalError(f"unit {layout.donor} has not begun and cannot be a donor")
-        watermarks = None
+        donations = {
+            name: self._donation(donors[donor], hash_, facts.batch[donor])
+            for name, hash_, donor in zip(
+                layout.sources, layout.source_hashes, layout.donors, strict=True
+            )
+            if donor is not None
+        }
+        known = [self._around_batch(donor, facts) for donor in donors.values()]
+        watermarks = [watermark for watermark, _ in known]
+        if len(donations) < len(layout.sources):
+            watermarks.append(Around(0, 0))
+        read = [each for _, each in known if each is not None]
+        keep_seed(
+            self._directory.unit(layout.id).seed,
+            donations,
+            Around(min(w.before for w in watermarks), min(w.after for w in watermarks)),
+            Around(max(r.before for r in read), max(r.after for r in read)) if read else None,
+        )
+
+    def _donation(self, donor: UnitLayout, source_hash: str, batch: int) -> Donation:
+        at = donor.source_hashes.index(source_hash)
+        # A source of a unit with windows is followed by its pulse.
+        position = at if donor.site.kind is Kind.STATELESS else 2 * at
+        return Donation(self._directory.unit(donor.id).checkpoint, batch, position)
+
+    def _around_batch(self, donor: UnitLayout, facts: Facts) -> tuple[Around, Around | None]:
+        """Return a donor's watermarks, and the newest event times it had read if any were."""
+        there = self._directory.unit(donor.id)
+        batch, after_us = facts.batch[donor.id], facts.read_us.get(donor.id)
+        delay = self._delay_us(donor)
         if donor.site.kind is Kind.STATELESS:
-            before, after = (saved_counts(there, b)["read_us"] for b in (batch - 1, batch))
-            delay = self._source(donor.source_hashes[0]).watermark_us
-            watermarks = _watermark_ms(before, delay), _watermark_ms(after, delay)
-        keep_seed(self._directory.unit(layout.id).seed, there.checkpoint, batch, watermarks)
+            before_us: int | None = saved_counts(there, batch - 1)["read_us"]
+            watermarks = Around(_watermark_ms(before_us, delay), _watermark_ms(after_us, delay))
+        else:
+            before = watermark_of(there.checkpoint, batch)
+            before_us = _newest_us(before, delay)
+            watermarks = Around(before, watermark_after(there.checkpoint, batch))
+        if after_us is None:
+            return watermarks, None
+        return watermarks, Around(after_us if before_us is None else before_us, after_us)
 
     def _source(self, hash_: str) -> Source:
         return next(s for s in self._definitions.sources.values() if s.hash == hash_)
@@ -249,13 +288,12 @@ class Units:
         directory = run.directory
         if directory.seed.exists():
             if run.unit.kind is Kind.STATELESS:
-                watermarks = sow_stateless(directory.seed, directory.checkpoint)
-                delay = self._source(layout.source_hashes[0]).watermark_us
-                begin_behind(directory, *(_newest_us(ms, delay) for ms in watermarks))
+                read = sow_stateless(directory.seed, directory.checkpoint, run.read_sources)
+                begin_behind(directory, *((read.before, read.after) if read else (None, None)))
             else:
                 if committed_batch(directory.checkpoint) is None:
                     self._run_over_nothing(run, layout)
-                sow(directory.seed, directory.checkpoint)
+                sow(directory.seed, directory.checkpoint, run.read_sources)
             forget_seed(directory.seed)
         run.take_over(layout)
 
@@ -324,8 +362,16 @@ class Units:
         if layout.site.kind is Kind.STATELESS:
             found: int | None = saved_counts(directory, batch)["read_us"]
             return found
-        delay = max(self._source(hash_).watermark_us for hash_ in layout.source_hashes)
-        return _newest_us(next_watermark(directory.checkpoint), delay)
+        watermark = watermark_after(directory.checkpoint, batch)
+        known = [_newest_us(watermark, self._delay_us(layout))]
+        if len(layout.sources) > 1:
+            # The watermark is that of the slowest source.
+            known.append(newest_read(self._around.session, directory.checkpoint, batch))
+            known += [family.since_us for family in layout.families]
+        return max((us for us in known if us is not None), default=None)
+
+    def _delay_us(self, layout: UnitLayout) -> int:
+        return max(self._source(hash_).watermark_us for hash_ in layout.source_hashes)
 
 
 def _new_queries(requests: Sequence[Request], outcome: Outcome) -> dict[str, Query]:

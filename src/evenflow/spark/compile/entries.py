@@ -29,6 +29,10 @@ _KIND = 1 << 28
 LATE, CUT, REJECTED, LEDGER, REST, PULSE, FAILED = (kind * _KIND for kind in range(1, 8))
 """Family numbers of rows that are not answers begin here."""
 
+NEWEST = PULSE + 1
+"""Family number of what keeps the newest event time read of several sources in the state."""
+_SECOND_US = 1_000_000
+
 _LEDGERS = 1024
 """Ledgers that an era can have."""
 
@@ -182,6 +186,8 @@ class EntryBuilder:
                 yield self._special(family, one, None, 0)
             return
         yield from self._ledgers(ledger, one)
+        if len(self._unit.sources) > 1:
+            yield self._special(NEWEST, one, _SECOND_US, _SECOND_US - 1)
         if self._failed is not None:
             yield from self._ledgers(failed_ledger, F.when(self._failed, one))
 

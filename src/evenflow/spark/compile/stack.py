@@ -28,6 +28,10 @@ family; their window began before the family did), rejected rows (`REJECTED` + m
 the ledgers (`LEDGER`, one row per tuple, by era; `FAILED`, of those on which the trunk failed and
 which all reject). They carry the smallest event time that is not late, `late bound`, and so come
 out with the next window. Samples of rejected tuples are observed on the way (`sample`).
+
+The watermark tells how far a unit has read, but of several sources it is that of the slowest.
+There a row per second of event time (`NEWEST`) stays in the state until the watermark has passed
+it: the last one tells.
 """
 
 from __future__ import annotations
@@ -39,7 +43,14 @@ from pyspark.sql import functions as F
 
 from evenflow.model.expression import Column, walk
 from evenflow.spark.compile.carriers import LONG
-from evenflow.spark.compile.entries import CUT, LATE, EntryBuilder, failed_ledger, ledger
+from evenflow.spark.compile.entries import (
+    CUT,
+    LATE,
+    NEWEST,
+    EntryBuilder,
+    failed_ledger,
+    ledger,
+)
 from evenflow.spark.compile.expand import AT, VALUE, choose, expand, look_up, one_or_array, pick
 from evenflow.spark.compile.keys import FAMILY, StackKeys, never_null, with_nulls
 from evenflow.spark.compile.sample import observe_rejects, sample_text
@@ -188,7 +199,8 @@ class StackBuilder:
         own = F.greatest(end, bound)
         if any(e.slide is not None and e.of is None for e in entries):
             special = look_up([e.of is None for e in entries], at)
-            own = F.when(special, bound).otherwise(own)
+            at_bound = look_up([e.of is None and e.family != NEWEST for e in entries], at)
+            own = F.when(at_bound, bound).otherwise(own)
             late = late & ~special
         number = look_up([e.family for e in entries], at).cast(LONG)
         family = F.when(late, number + F.lit(LATE).cast(LONG))

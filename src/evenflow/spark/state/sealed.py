@@ -11,7 +11,7 @@ from evenflow.errors import StateError
 if TYPE_CHECKING:
     from pathlib import Path
 
-VERSION = 2
+VERSION = 3
 """Of everything in a state directory."""
 
 

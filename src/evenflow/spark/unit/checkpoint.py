@@ -40,11 +40,8 @@ def committed_batch(checkpoint: Path) -> int | None:
     return max(_numbers(checkpoint / "commits"), default=None)
 
 
-def next_watermark(checkpoint: Path) -> int:
-    """Return the watermark in milliseconds after the last committed batch; 0 before the first."""
-    batch = committed_batch(checkpoint)
-    if batch is None:
-        return 0
+def watermark_after(checkpoint: Path, batch: int) -> int:
+    """Return the watermark in milliseconds after a committed batch."""
     return _noted(checkpoint / "commits" / str(batch), "nextBatchWatermarkMs")
 
 

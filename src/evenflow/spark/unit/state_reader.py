@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from evenflow.spark.compile.entries import LATE
+from evenflow.spark.compile.entries import LATE, NEWEST
 from evenflow.spark.compile.keys import FAMILY, without_bits
 from evenflow.spark.compile.stack import END
 from evenflow.spark.unit.checkpoint import committed_batch
@@ -36,6 +36,19 @@ def last_open_end(session: SparkSession, unit: Unit, checkpoint: Path) -> int | 
         return None
     rows = _rows(session, unit, checkpoint).filter(F.col(FAMILY) < LATE)
     found = rows.agg(F.max(F.unix_micros(F.col(END)))).collect()[0][0]
+    return None if found is None else int(found)
+
+
+def newest_read(session: SparkSession, checkpoint: Path, batch: int) -> int | None:
+    """Return the newest event time that a stack over several sources had read after a batch.
+
+    To the second; None if it is as old as the watermark, or nothing was read.
+    """
+    key = F.col("key")
+    reader = session.read.format("statestore").option("batchId", batch)
+    state = reader.load(str(checkpoint))
+    rows = state.filter(without_bits(key.getField(FAMILY)) == NEWEST)
+    found = rows.agg(F.max(F.unix_micros(key.getField(END)))).collect()[0][0]
     return None if found is None else int(found)
 
 
