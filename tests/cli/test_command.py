@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -200,10 +200,12 @@ def _evenflow(*words: str) -> subprocess.CompletedProcess[str]:
 def test_help_answers_at_once() -> None:
     script = str(Path(sys.executable).with_name("evenflow"))
     best = float("inf")
-    for _ in range(10):  # the machine may be busy with other tests
-        start = time.perf_counter()
+    for _ in range(10):  # the machine may be busy with other tests, so its work is timed
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([script, "--help"], check=True, stdout=subprocess.DEVNULL)
-        best = min(best, time.perf_counter() - start)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        worked = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        best = min(best, worked)
         if best < 0.3:
             break
     assert best < 0.3
