@@ -19,6 +19,7 @@ demo: setup ## run twenty queries over synthetic smart meters, then compare with
 
 test: check ## check, then all tests
 	EVENFLOW_HOSTILE=50000 $(PYTEST) -m "not spark" $(TWO)
+	@test -e .venv/share/evenflow/spark.jsa || .venv/bin/evenflow setup archive
 	$(PYTEST) -m "spark and not long" $(TWO)
 
 test-fast: setup ## the tests that need no JVM

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,9 +26,10 @@ INTERPRETED = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 """For the same reason Spark interprets its plans, unless a test wants code (`generate`)."""
-# The same for processes that tests start.
-os.environ.setdefault("JDK_JAVA_OPTIONS", COMPILED)
-os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
+# The same for processes that tests start. (A folder of Spark's settings would be on their class
+# path, for which no archive of classes holds.)
+_SETTINGS = " ".join(f"-D{name}={value}" for name, value in INTERPRETED.items())
+os.environ.setdefault("JDK_JAVA_OPTIONS", f"{COMPILED} {_SETTINGS}")
 _KAFKA = "tests/kafka/"
 _ON_SPARK = ("tests/spark/", _KAFKA)
 """Where everything needs a JVM."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 LIVES = int(os.environ.get("EVENFLOW_LIVES", "20"))
 SEED = int(os.environ.get("EVENFLOW_SEED", "20261116"))
+QUERIES, FILES = (4, 5) if LIVES > 20 else (3, 4)
+"""Of a life: shorter where they are only a part of all tests."""
 
 
 def faults(set_: LivingSet) -> list[str]:
@@ -47,7 +49,7 @@ def test_lives(
     spark: SparkSession, tmp_path: Path, number: int, record_property: Callable[[str, str], None]
 ) -> None:
     record_property(TALLY, f"lives (seeds from {SEED})")
-    set_ = LivingSet(spark, random.Random(SEED + number), tmp_path, queries=4, files=5)
+    set_ = LivingSet(spark, random.Random(SEED + number), tmp_path, QUERIES, FILES)
     set_.generated = number % 10 == 0
     found = faults(set_)
     assert not found, "\n".join(found)

@@ -30,9 +30,14 @@ CONNECTOR_HINT = "fetch them with evenflow setup kafka, or give Spark its jars i
 _SECONDS = 300
 
 
+def kept_folder() -> Path:
+    """Return where `evenflow setup` keeps things: in the environment it is installed in."""
+    return Path(sys.prefix) / "share" / "evenflow"
+
+
 def jars_folder() -> Path:
-    """Return where jars are kept: in the environment that Evenflow is installed in."""
-    return Path(sys.prefix) / "share" / "evenflow" / "jars"
+    """Return where jars are kept."""
+    return kept_folder() / "jars"
 
 
 def kafka_jars() -> list[Path]:

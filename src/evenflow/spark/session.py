@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenflow.errors import EnvironmentFaultError
+from evenflow.spark.archive import archive_flags
 from evenflow.spark.connector import kafka_jars
 from evenflow.spark.java import use_java
 
@@ -88,6 +89,8 @@ def make_session(
     master = master or f"local[{cores}]"
     made.update(_connectors(master))
     made.update(settings or {})
+    own = "spark.driver.extraJavaOptions"
+    made[own] = f"{made.get(own, '')} {archive_flags()}".strip()
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in made.items():
         builder = builder.config(key, value)
@@ -101,13 +104,17 @@ def make_session(
 def _connectors(master: str) -> dict[str, str]:
     """Return how Spark gets the jars that were fetched for it, if they were.
 
-    In one process the class path is enough; shipping them to it takes half a second.
+    In one process the class path is enough; shipping them to it takes half a second. They come
+    last on it, or the archive would not hold.
     """
     jars = [str(jar) for jar in kafka_jars()]
     if not jars:
         return {}
     if is_one_process(master):
-        return {"spark.driver.extraClassPath": os.pathsep.join(jars)}
+        known = os.environ.get("SPARK_DIST_CLASSPATH", "").split(os.pathsep)
+        path = [*(each for each in known if each), *(jar for jar in jars if jar not in known)]
+        os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(path)
+        return {}
     return {"spark.jars": ",".join(jars)}
 
 
