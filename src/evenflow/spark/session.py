@@ -7,6 +7,7 @@ import signal
 import sys
 import tempfile
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ from evenflow.spark.connector import kafka_jars
 from evenflow.spark.java import use_java
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
 SQL_SETTINGS = {
@@ -87,35 +90,42 @@ def make_session(
         made["spark.driver.extraJavaOptions"] = _JVM_FLAGS
         made["spark.executor.extraJavaOptions"] = _JVM_FLAGS
     master = master or f"local[{cores}]"
-    made.update(_connectors(master))
+    jars = [str(jar) for jar in kafka_jars()]
+    if not is_one_process(master):
+        # In one process the class path is enough; shipping jars to it takes half a second.
+        made.update({"spark.jars": ",".join(jars)} if jars else {})
+        jars = []
     made.update(settings or {})
     own = "spark.driver.extraJavaOptions"
     made[own] = f"{made.get(own, '')} {archive_flags()}".strip()
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in made.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    with _class_path(jars):
+        session = builder.getOrCreate()
     if threading.current_thread() is threading.main_thread():
         # PySpark's handler would cancel the running batch. Ctrl-C ends ours after it.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     return session
 
 
-def _connectors(master: str) -> dict[str, str]:
-    """Return how Spark gets the jars that were fetched for it, if they were.
+@contextmanager
+def _class_path(jars: list[str]) -> Iterator[None]:
+    """Have a JVM that is started meanwhile find jars behind Spark's own.
 
-    In one process the class path is enough; shipping them to it takes half a second. They come
-    last on it, or the archive would not hold.
+    Before them, which is where Spark's setting puts jars, the archive of classes would not hold.
     """
-    jars = [str(jar) for jar in kafka_jars()]
-    if not jars:
-        return {}
-    if is_one_process(master):
-        known = os.environ.get("SPARK_DIST_CLASSPATH", "").split(os.pathsep)
-        path = [*(each for each in known if each), *(jar for jar in jars if jar not in known)]
-        os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(path)
-        return {}
-    return {"spark.jars": ",".join(jars)}
+    name = "SPARK_DIST_CLASSPATH"
+    before = os.environ.get(name)
+    if jars:
+        os.environ[name] = os.pathsep.join([before, *jars] if before else jars)
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = before
 
 
 def is_one_process(master: str) -> bool:
