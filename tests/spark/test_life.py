@@ -346,6 +346,26 @@ def test_a_change_does_not_wait_for_a_silent_source(spark: SparkSession, tmp_pat
         assert time.monotonic() - began < supervisor._SETTLING_SECONDS
 
 
+def test_changes_leave_no_open_files_in_the_jvm(spark: SparkSession, tmp_path: Path) -> None:
+    flow = flow_over(tmp_path)
+    flow.sql("a", PLAIN, MEMORY, every=0.05)
+    with flow.start(spark) as run:
+
+        def change(number: int) -> None:
+            tens(tmp_path, number)
+            read_all(run, tmp_path)
+            run.pause("a")
+            run.resume("a")
+
+        change(0)
+        (java, *_) = [each for each in descendants(os.getpid()) if each.is_java]
+        before = java.open_files()
+        for number in range(1, 6):
+            change(number)
+        # A unit was started ten times, and has called this process after every other start.
+        until(lambda: java.open_files() <= before + 2)
+
+
 def test_nothing_is_left_of_a_unit_that_was_replaced(spark: SparkSession, tmp_path: Path) -> None:
     flow = flow_over(tmp_path)
     flow.sql("a", PLAIN, MEMORY, every=0.05)

@@ -69,7 +69,10 @@ if TYPE_CHECKING:
 END = "_end"
 """The last microsecond of a group's window."""
 US = "_us"
-"""The tuple's event time in microseconds."""
+"""The tuple's event time in microseconds; NULL if it has none that can be reckoned with."""
+_MOST_US = 9 * 10**18
+"""Event times beyond this, 285,000 years from 1970, count as none: the ends of windows around them
+may not fit into 64 bits, which would end the batch for everybody."""
 BACK = "_back"
 """In a unit of fine windows: how many slides before the newest one a row's window is."""
 
@@ -150,7 +153,8 @@ class StackBuilder:
             kept["_pulse"] = self._pulse
         if self._narrow:
             once.keep("_wanted", entries[0].value)
-        first = {US: F.unix_micros(self._event_time)}
+        happened = F.unix_micros(self._event_time)
+        first = {US: F.when(happened.between(-_MOST_US, _MOST_US), happened)}
         if self._bounds.since is not None:
             first["_since"] = self._bounds.since
         frame = self._frame.select("*", *(value.alias(name) for name, value in first.items()))
