@@ -94,7 +94,7 @@ def plan_stateless(unit: Unit, trunk: Trunk) -> StatelessPlan:
     wanted = F.rand() + F.rand() < 0
     for name in names:
         wanted = wanted | (F.col(name) != 0)
-    sampled = can_reject(unit) or trunk.why is not None
+    sampled = bool(masks) and (can_reject(unit) or trunk.why is not None)
     sample = [_sample(masks[1::2], unit, trunk)] if sampled else []
     computed = (*masks, *values, *sample) or (F.lit(0).alias("_nothing"),)
     return StatelessPlan(computed, wanted, _event_time(unit, trunk), sampled, tuple(plans))
