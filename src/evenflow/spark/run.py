@@ -38,6 +38,7 @@ from evenflow.spark.unit.unit_run import Surroundings
 from evenflow.spark.units import Units
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     import pyarrow as pa
@@ -292,6 +293,30 @@ class Run:
             ConfigError: One of them was refused. The others were made.
         """
         self._supervisor.ask(*requests)
+
+    # Gates.
+
+    @property
+    def gates(self) -> dict[str, float]:
+        """The fractions to keep that gates were set to, by query; 1 where it is not named."""
+        return self._units.gates
+
+    def set_gates(self, keep: Mapping[str, float]) -> None:
+        """Drop what comes to some queries, all but a fraction; gates of the others are open.
+
+        It holds from the next batch on that has not been planned yet, without a restart. Queries
+        over windows lose whole windows of keys, so that every answer is one of the exact run.
+
+        Raises:
+            ConfigError: There is no such query, or a fraction is not between 0 and 1.
+        """
+        for name, fraction in keep.items():
+            if name not in self.life.queries:
+                raise ConfigError(f"query {name[:64]} is not known")
+            if not 0 <= fraction <= 1:
+                raise ConfigError(f"query {name[:64]}: a gate keeps 0 to 1, not {fraction:g}")
+        with self._supervisor.still:
+            self._units.set_gates(keep)
 
     # Asking.
 

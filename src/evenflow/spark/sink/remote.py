@@ -99,7 +99,14 @@ def _work(
             else:
                 files.append(str(path))
     kept = {n: _bytes(t) for n, t in apart.answers.items() if n in inline}
-    said = (apart.answers_rejected, apart.totals, apart.samples, apart.answer_samples)
+    said = (
+        apart.answers_rejected,
+        apart.totals,
+        apart.samples,
+        apart.answer_samples,
+        apart.cut,
+        apart.windows,
+    )
     report = pickle.dumps((kept, said, rows, files, failures))
     return pa.record_batch([pa.array([report], pa.binary())], schema=_SCHEMA)
 

@@ -16,6 +16,7 @@ from evenflow.model.operator import Source, upstream
 from evenflow.model.query import OnError
 from evenflow.model.unit import Kind
 from evenflow.spark.compile.answers import AnswerCompiler
+from evenflow.spark.compile.gates import GatePlan
 from evenflow.spark.compile.sample import observed_samples
 from evenflow.spark.compile.stack import NOT_YET, StackBuilder
 from evenflow.spark.compile.trunk import TrunkBuilder
@@ -26,13 +27,13 @@ from evenflow.spark.unit.callback import Callback
 from evenflow.spark.unit.checkpoint import next_batch
 from evenflow.spark.unit.failure import Failure, failure_of
 from evenflow.spark.unit.giving_way import give_way
-from evenflow.spark.unit.late_bound import LateBound
 from evenflow.spark.unit.pace import Pace, part_totals
 from evenflow.spark.unit.rejects import Rejects, can_reject
 from evenflow.spark.unit.saved_counts import forget_failures, save_counts, saved_counts
 from evenflow.spark.unit.state_reader import last_open_end, open_counts
 from evenflow.spark.unit.stateless import StatelessBatches, plan_stateless
 from evenflow.spark.unit.tally import Counts, StackTally
+from evenflow.spark.unit.told import Told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from evenflow.model.query import Query
     from evenflow.model.unit import Unit
     from evenflow.schedule.layout import UnitLayout, WrittenOff
+    from evenflow.spark.gate.history import ControlHistory
     from evenflow.spark.sink.answer_sink import AnswerSink
     from evenflow.spark.state.directory import UnitDirectory
 
@@ -92,9 +94,16 @@ class Charge:
 class UnitRun:
     """Builds and drives one unit, from one change to the next."""
 
-    def __init__(self, charge: Charge, directory: UnitDirectory, around: Surroundings) -> None:
+    def __init__(
+        self,
+        charge: Charge,
+        directory: UnitDirectory,
+        around: Surroundings,
+        history: ControlHistory,
+    ) -> None:
         """Build the unit. Another one may still run on the same directory."""
         self.charge = charge
+        self.history = history
         self.unit = charge.unit
         self.directory = directory
         self.around = around
@@ -163,8 +172,13 @@ class UnitRun:
             plan = plan_stateless(self.unit, trunk)
             layout = self.charge.layout
             return trunk.frame, StatelessBatches(plan, self._delivery(), layout, self._rejects)
-        bound = LateBound(self.directory.late_bound, self.directory.checkpoint)
-        bound.ensure()
+        told = Told(
+            self.directory.told(self.unit.era),
+            self.directory.checkpoint,
+            self.history,
+            GatePlan(self.unit),
+        )
+        told.ensure()
         event_time = self.unit.trunk.event_time
         if event_time is None:
             raise InternalError(f"unit {self.unit.id} has windows but no event time")
@@ -176,7 +190,7 @@ class UnitRun:
             trunk.frame,
             trunk.resolve,
             event_time=F.col(f"c{at}"),
-            bounds=bound.columns(self.around.session, since=begins),
+            bounds=told.columns(self.around.session, since=begins),
             delay_ms=max(delays) // 1000,
             pulse=trunk.pulse,
             why=trunk.why,
@@ -187,7 +201,9 @@ class UnitRun:
         delivered = tuple(plan for plan in plans if plan.number in delivery.queries)
         tally = StackTally(self.charge.layout)
         self._observes = trunk.why is not None or can_reject(self.unit)
-        return answers, StackBatches(delivered, counts, bound, tally, delivery, self._rejects)
+        return answers, StackBatches(
+            delivered, counts, told, tally, delivery, self._rejects, self.history
+        )
 
     def _delivery(self) -> Delivery:
         delivering = self.charge.delivering
@@ -215,7 +231,8 @@ class UnitRun:
     def start(self, *, available_now: bool) -> None:
         """Start the StreamingQuery."""
         if isinstance(self._batches, StackBatches):
-            self._batches.late_bound.prepare()
+            self._batches.told.prepare()
+            self.directory.forget_told(before=self.unit.era)
         writer = (
             self._frame.writeStream.foreachBatch(self._run_batch)
             .queryName(f"evenflow-{self.unit.id}")
