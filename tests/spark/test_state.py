@@ -19,7 +19,7 @@ from evenflow.spark.compile.stack import NOT_YET
 from evenflow.spark.gate.history import ControlHistory
 from evenflow.spark.state.directory import StateDirectory
 from evenflow.spark.state.manifest import Manifest, read_manifest, write_manifest
-from evenflow.spark.state.sealed import write_json
+from evenflow.spark.state.sealed import VERSION, write_json
 from evenflow.spark.unit.checkpoint import next_batch, watermark_of
 from evenflow.spark.unit.told import Told
 from tests.schedule.sample import graph_of, window
@@ -103,7 +103,9 @@ def test_manifests_that_are_not_understood_are_refused(tmp_path: Path, text: str
 def test_a_newer_version_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "manifest.json"
     write_manifest(file, manifest_of(queries_of(**QUERIES)))
-    file.write_text(file.read_text().replace('"evenflow": 3', '"evenflow": 4'))
+    file.write_text(
+        file.read_text().replace(f'"evenflow": {VERSION}', f'"evenflow": {VERSION + 1}')
+    )
     with pytest.raises(StateError, match="newer"):
         read_manifest(file)
 

@@ -42,11 +42,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from evenflow.graph.graph import QueryOptions
     from evenflow.model.flow import FlowSpec
-    from evenflow.model.operator import Apply
     from evenflow.model.query import Query, Sink
     from evenflow.spark.unit.unit_run import UnitRun
 
@@ -98,8 +97,9 @@ class Run:
                 self.session,
                 self._sources.open,
                 self._sources.has_misfits,
+                self._sources.identity,
                 self._sources.open_table,
-                self._applied,
+                spec.applied,
                 self._definitions.queries,
                 {},
             )
@@ -110,9 +110,6 @@ class Run:
             self._close()
             raise
         self._started = time.time()
-
-    def _applied(self, operator: Apply) -> Callable[[DataFrame], DataFrame]:
-        return self.spec.functions[operator.hash]
 
     # Life.
 

@@ -12,6 +12,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evenflow.errors import EvenflowError, RunError
 from evenflow.model.unit import Kind
 from evenflow.schedule.cut import build_units
 from evenflow.schedule.life import Facts, change, parts_to_write_off
@@ -175,12 +176,7 @@ class Units:
         planned = self._decide(requests, self.facts())
         draft, new = planned.life, _new_queries(requests, planned)
         self._open_sinks(new.values())
-        before = {layout.id: layout for layout in self.life.units}
-        prepared = {
-            unit.id: self._made(_beginning(unit, before[unit.id]), layout, draft, new)
-            for unit, layout in self._units(draft, new)
-            if unit.id in before and layout != before[unit.id]
-        }
+        prepared = self._prepared(draft, new)
         stopping = [id_ for id_ in self.runs if id_ in prepared or _is_idle(draft, id_)]
         for id_ in stopping:
             self.runs[id_].stop()
@@ -208,6 +204,19 @@ class Units:
             if self._available_now is not None:
                 made.start(available_now=self._available_now)
         return outcome
+
+    def _prepared(self, draft: Life, new: Mapping[str, Query]) -> dict[str, UnitRun]:
+        """Return the units that change, built while they run as they were."""
+        before = {layout.id: layout for layout in self.life.units}
+        prepared = {}
+        for unit, layout in self._units(draft, new):
+            if unit.id not in before:
+                # It is made when it is known where it begins. Can it be made at all?
+                self._made(unit, layout, draft, new)
+            elif layout != before[unit.id]:
+                beginning = _beginning(unit, before[unit.id])
+                prepared[unit.id] = self._made(beginning, layout, draft, new)
+        return prepared
 
     def _take_back(self, run: UnitRun, life: Life) -> None:
         """Remove what was written of a batch that was not finished, and is not written again."""
@@ -362,7 +371,14 @@ class Units:
         if history is None:
             history = self._histories[unit.id] = ControlHistory(directory.gates)
         self._ask(history, layout, life)
-        return UnitRun(charge, directory, around, history)
+        try:
+            return UnitRun(charge, directory, around, history)
+        except EvenflowError:
+            raise
+        except Exception as exc:
+            # Whatever a function of the user's, or Spark, has against it.
+            said = f"{type(exc).__name__}: {exc}".splitlines()[0][:300]
+            raise RunError(f"unit {unit.id} cannot be built: {said}") from exc
 
     # Knowing.
 

@@ -10,6 +10,9 @@ fractions. What a gate drops is decided before the condition is evaluated, and c
 Open gates cost next to nothing: bits in a few words say which gates are closed, and only behind
 such a bit are hashes made and thresholds looked up. `pass masks` say, per family and window of a
 tuple, which conditions may see it: bit i for condition i, all bits if all gates are open.
+
+Where windows slide so finely that they are made only of rows (`Unit.fine`), rows are dropped that
+all gates of their family drop, behind the conditions.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from evenflow.spark.compile.carriers import LONG
+from evenflow.spark.compile.expand import look_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +72,10 @@ class _FamilyGates:
 
 
 class GatePlan:
-    """The gates of a unit, and how batches are told of them: version, words, thresholds."""
+    """The gates of a unit, and how batches are told of them.
+
+    That is a version, words of closed bits, thresholds of gates, and the largest of each family.
+    """
 
     def __init__(self, unit: Unit) -> None:
         self._families: dict[int, _FamilyGates] = {}
@@ -83,6 +90,10 @@ class GatePlan:
         self.words = word + 1
         self.gates = first
 
+    def index(self, family: Family) -> int:
+        """Return the place of a family among all."""
+        return list(self._families).index(family.number)
+
     def of(self, family: Family) -> _FamilyGates:
         """Return the gates of a family."""
         return self._families[family.number]
@@ -90,14 +101,16 @@ class GatePlan:
     def told(self, row: GateRow) -> list[int]:
         """Return what a batch is told."""
         words = [0] * self.words
-        thresholds = []
+        thresholds: list[int] = []
+        limits = []
         for gates in self._families.values():
-            for offset, parts in enumerate(gates.parts):
-                fraction = max(map(row.fraction, parts), default=1.0)
-                thresholds.append(threshold(fraction))
+            fractions = [max(map(row.fraction, parts), default=1.0) for parts in gates.parts]
+            thresholds += map(threshold, fractions)
+            limits.append(threshold(max(fractions)))
+            for offset, fraction in enumerate(fractions):
                 if fraction < 1.0:
                     words[gates.word] |= 1 << (gates.shift + offset)
-        return [row.version, *words, *thresholds]
+        return [row.version, *words, *thresholds, *limits]
 
 
 def _parts_by_condition(family: Family) -> tuple[tuple[int, ...], ...]:
@@ -170,6 +183,22 @@ class GateColumns:
         every = _long((1 << len(self._plan.of(family).parts)) - 1)
         some = F.bitwise_not(mask).bitwiseAND(every)
         return F.when(some != 0, some)
+
+    def drops_row(
+        self, families: Sequence[Family | None], at: SparkColumn, hash_: SparkColumn
+    ) -> SparkColumn:
+        """Return whether all gates of a row's family drop its window.
+
+        Args:
+            families: By position of a row.
+            at: The position.
+            hash_: Of key and window.
+        """
+        first = self._start + 1 + self._plan.words + self._plan.gates
+        places = [None if f is None else first + self._plan.index(f) for f in families]
+        words = (F.get(self._told, F.lit(self._start + 1 + i)) for i in range(self._plan.words))
+        closed = reduce(lambda a, b: a.bitwiseOR(b), words) != 0
+        return closed & F.coalesce(hash_ >= F.get(self._told, look_up(places, at)), F.lit(False))
 
     def _threshold(self, gate: int) -> SparkColumn:
         return F.get(F.col(_TOLD), F.lit(self._start + 1 + self._plan.words + gate))

@@ -133,6 +133,14 @@ class StackKeys:
         value = compile_expression(key, self._resolve).value
         return never_null(to_key(value, key.type, slot.carrier), slot.carrier)
 
+    def row_hash(self, entries: Sequence[Entry], end: SparkColumn) -> SparkColumn:
+        """Return the hash of an expanded row's key and window, by which gates drop."""
+        keys = [
+            never_null(self._of_slot(at, entries), slot.carrier)
+            for at, slot in enumerate(self._slots)
+        ]
+        return positive_hash([*keys, end])
+
     def columns(self, entries: Sequence[Entry], late: SparkColumn) -> list[SparkColumn]:
         """Return the key slots of an expanded row. Late rows are counted without their keys."""
         made = []

@@ -232,14 +232,17 @@ class StackBuilder:
             late = late & ~special
         number = look_up([e.family for e in entries], at).cast(LONG)
         dropped = at >= gated
+        if self._unit.fine:
+            hash_ = self._keys.row_hash(entries, end)
+            dropped = self._gates.drops_row([e.of for e in entries], at, hash_)
         as_dropped = (number + F.lit(GATED).cast(LONG)).bitwiseOR(self._gates.version_bits)
         family = F.when(dropped, as_dropped).when(late, number + F.lit(LATE).cast(LONG))
-        aside = late
+        aside = late | dropped if self._unit.fine else late
         cut = self._cut(entries, end)
         if cut is not None:
             own = F.when(cut, bound).otherwise(own)
             family = family.when(cut, number + F.lit(CUT).cast(LONG))
-            aside = late | cut
+            aside = aside | cut
         nulls = self._keys.null_bits(entries)
         family = family.otherwise(number if nulls is None else number.bitwiseOR(nulls))
         metadata = {"spark.watermarkDelayMs": self._delay_ms}

@@ -27,7 +27,7 @@ from pyspark.sql import types as st
 from evenflow.spark.compile.gates import GateColumns, GatePlan
 from evenflow.spark.compile.stack import Bounds
 from evenflow.spark.source.feed import spark_path
-from evenflow.spark.unit.checkpoint import is_planned, late_bound_ms, next_batch, watermark_of
+from evenflow.spark.unit.checkpoint import late_bound_ms, next_batch, watermark_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,9 +61,7 @@ class Told:
 
     def prepare(self) -> None:
         """Write what the batch is told that runs first after a start."""
-        batch = next_batch(self._checkpoint)
-        planned = is_planned(self._checkpoint, batch)
-        row = self._history.of(batch) if planned else self._history.begin(batch)
+        row = self._history.of(next_batch(self._checkpoint))
         self._write(late_bound_ms(self._checkpoint), row)
 
     def batch_done(self, batch: int) -> None:

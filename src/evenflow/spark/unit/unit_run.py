@@ -24,7 +24,7 @@ from evenflow.spark.session import is_one_process
 from evenflow.spark.source.feed import spark_path
 from evenflow.spark.unit.batch import Delivery, QueryProgress, StackBatches
 from evenflow.spark.unit.callback import Callback
-from evenflow.spark.unit.checkpoint import next_batch
+from evenflow.spark.unit.checkpoint import is_planned, next_batch
 from evenflow.spark.unit.failure import Failure, failure_of
 from evenflow.spark.unit.giving_way import give_way
 from evenflow.spark.unit.pace import Pace, part_totals
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from evenflow.model.operator import Apply, Table
+    from evenflow.model.operator import Apply, Operator, Table
     from evenflow.model.query import Query
     from evenflow.model.unit import Unit
     from evenflow.schedule.layout import UnitLayout, WrittenOff
@@ -67,6 +67,8 @@ class Surroundings:
     open_source: Callable[[Source], DataFrame]
     has_misfits: Callable[[Source], bool]
     """Whether the stream of a source tells which rows do not fit its schema."""
+    identity: Callable[[Operator], str | None]
+    """Names the column that tells tuples of an operator apart, if there is one."""
     open_table: Callable[[Table], DataFrame]
     applied: Callable[[Apply], Callable[[DataFrame], DataFrame]]
     queries: Mapping[str, Query]
@@ -169,9 +171,11 @@ class UnitRun:
             has_misfits=self.around.has_misfits,
         ).build(self.unit.trunk)
         if self.unit.kind is Kind.STATELESS:
-            plan = plan_stateless(self.unit, trunk)
+            plan = plan_stateless(self.unit, trunk, self.around.identity(self.unit.trunk))
             layout = self.charge.layout
-            return trunk.frame, StatelessBatches(plan, self._delivery(), layout, self._rejects)
+            return trunk.frame, StatelessBatches(
+                plan, self._delivery(), layout, self._rejects, self.history
+            )
         told = Told(
             self.directory.told(self.unit.era),
             self.directory.checkpoint,
@@ -230,6 +234,9 @@ class UnitRun:
 
     def start(self, *, available_now: bool) -> None:
         """Start the StreamingQuery."""
+        batch = next_batch(self.directory.checkpoint)
+        if not is_planned(self.directory.checkpoint, batch):
+            self.history.begin(batch)
         if isinstance(self._batches, StackBatches):
             self._batches.told.prepare()
             self.directory.forget_told(before=self.unit.era)
