@@ -82,7 +82,7 @@ def test_user_functions_come_with_their_arguments() -> None:
     made = {}
     for query in spec.queries:
         assert isinstance(query.operator, Apply)
-        made[query.name] = spec.functions[query.operator.hash]([1, 2])
+        made[query.name] = spec.applied(query.operator)([1, 2])
     assert made == {"a": [2, 4], "b": [4, 7]}
 
 

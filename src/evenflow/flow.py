@@ -17,7 +17,7 @@ from evenflow.graph.graph import Graph, QueryOptions
 from evenflow.model import types as t
 from evenflow.model.flow import FlowSpec, Reader
 from evenflow.model.kafka import check_kafka_source, is_kafka
-from evenflow.model.operator import Apply, Source, Table
+from evenflow.model.operator import Source, Table
 from evenflow.model.query import FILE_FORMATS, Sink
 from evenflow.model.schema import Schema, parse_schema
 from evenflow.model.sources import (
@@ -203,12 +203,11 @@ class Flow:
         if not queries:
             raise ConfigError(f"flow {self.name} has no queries")
         _check_paths(queries)
-        applies = [each for each in self.graph.operators() if isinstance(each, Apply)]
         return FlowSpec(
             name=self.name,
             queries=queries,
             readers=dict(self._readers),
-            functions={each.hash: self.graph.applied(each) for each in applies},
+            applied=self.graph.applied,
             catalog=(*self.graph.sources.values(), *self.graph.tables.values()),
         )
 

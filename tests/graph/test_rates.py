@@ -78,3 +78,10 @@ def test_a_filter_over_a_filter_is_told_at_its_ends() -> None:
     assert found[0] == "source 100 100"
     assert found[-1] == "select 5 5"
     assert "where 100 -" in found
+
+
+def test_what_comes_to_a_filter_is_counted_with_what_passes() -> None:
+    """Sources are measured over another time: more might pass than had come."""
+    rates = Rates({"readings": 3.0})
+    rates.add("q", operator_of(CASES["where"][0]), [MEASURED])
+    assert shown(rates) == ["source 3 3", "where 100 5", "select 5 5"]

@@ -75,7 +75,7 @@ class PlainRun:
         builder = PlainBuilder(
             source=self.open_source,
             table=self.open_table,
-            applied=lambda op: self.spec.functions[op.hash],
+            applied=self.spec.applied,
         )
         found: dict[str, Counter[Row]] = {}
         running = []

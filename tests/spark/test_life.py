@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 COUNT = "SELECT window.start AS w, count(*) AS c FROM s GROUP BY window(ts, '10 seconds')"
@@ -346,6 +346,26 @@ def test_a_change_does_not_wait_for_a_silent_source(spark: SparkSession, tmp_pat
         assert time.monotonic() - began < supervisor._SETTLING_SECONDS
 
 
+def test_changes_leave_no_open_files_in_the_jvm(spark: SparkSession, tmp_path: Path) -> None:
+    flow = flow_over(tmp_path)
+    flow.sql("a", PLAIN, MEMORY, every=0.05)
+    with flow.start(spark) as run:
+
+        def change(number: int) -> None:
+            tens(tmp_path, number)
+            read_all(run, tmp_path)
+            run.pause("a")
+            run.resume("a")
+
+        change(0)
+        (java, *_) = [each for each in descendants(os.getpid()) if each.is_java]
+        before = java.open_files()
+        for number in range(1, 6):
+            change(number)
+        # A unit was started ten times, and has called this process after every other start.
+        until(lambda: java.open_files() <= before + 2)
+
+
 def test_nothing_is_left_of_a_unit_that_was_replaced(spark: SparkSession, tmp_path: Path) -> None:
     flow = flow_over(tmp_path)
     flow.sql("a", PLAIN, MEMORY, every=0.05)
@@ -366,3 +386,29 @@ def test_nothing_is_left_of_a_unit_that_was_replaced(spark: SparkSession, tmp_pa
             return before() is None
 
         until(is_gone)
+
+
+def test_a_query_that_cannot_be_built_is_refused_and_the_flow_goes_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def ill(frame: DataFrame) -> DataFrame:
+        raise ZeroDivisionError("the function is ill")
+
+    def well(frame: DataFrame) -> DataFrame:
+        return frame.select("id")
+
+    flow = flow_over(tmp_path)
+    flow.sql("a", PLAIN, MEMORY, every=0.05)
+    with flow.start(spark) as run:
+        tens(tmp_path, 0)
+        read_all(run, tmp_path)
+        bad = flow.stream("s").apply(ill, "id BIGINT").query("bad", MEMORY, every=0.05)
+        with pytest.raises(RunError) as caught:
+            run.subscribe("bad", bad)
+        assert "the function is ill" in caught.value.message
+        good = flow.stream("s").apply(well, "id BIGINT").query("good", MEMORY, every=0.05)
+        run.subscribe("good", good)
+        tens(tmp_path, 1)
+        read_all(run, tmp_path)
+        assert run.answers("a").num_rows == 4
+        assert run.answers("good").num_rows == 2

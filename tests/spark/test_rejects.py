@@ -10,7 +10,7 @@ import pytest
 from evenflow.flow import Flow
 from evenflow.model.query import OnError
 from evenflow.spark.state.rejected import MOST_KEPT, read_rejected
-from tests.spark.flows import MEMORY, at, counts, flow_over, lay, row, run_all
+from tests.spark.flows import MEMORY, at, counts, flow_over, lay, row, run_all, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -194,3 +194,24 @@ def test_a_row_that_does_not_fit_quarantines_who_wants_that(
     assert status["queries"]["strict"]["state"] == "quarantined"
     assert status["queries"]["other"]["state"] != "quarantined"
     assert answers["other"] == [(1,), (1,), (1,)]
+
+
+def test_the_only_query_over_rows_that_may_not_fit_pauses_and_resumes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flow = text_flow(tmp_path, "json")
+    (tmp_path / "s").mkdir()
+    flow.sql("plain", QUERIES["plain"], sinks=(MEMORY,), every=0.05)
+    with flow.start(spark) as run:
+
+        def read(number: int) -> None:
+            lay_json(tmp_path / "s", number, {"id": number, "ts": at(1), "n": 1}, "no json")
+            until(lambda: run.status()["queries"]["plain"]["counts"]["in"] == 2 * number + 2)
+
+        read(0)
+        run.pause("plain")
+        read(1)
+        run.resume("plain")
+        read(2)
+        status = run.stop()
+    assert counts(status, "plain") == {"in": 6, "contributed": 2, "rejected": 2, "paused": 2}

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from evenflow.spark.compile.expand import AT, CHUNK, VALUE, expand
-from tests.spark.flows import MEMORY, flow_over, lay, row, run_all
+from tests.spark.flows import MEMORY, counts, flow_over, lay, row, run_all
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -176,3 +176,23 @@ def test_keys_of_the_state_are_never_null_whatever_the_queries(
     state = spark.read.format("statestore").load(str(checkpoint)).schema["key"].dataType
     assert isinstance(state, st.StructType)
     assert [field.name for field in state.fields if field.nullable] == []
+
+
+@pytest.mark.parametrize("queries", [1, 2])
+def test_event_times_at_the_ends_of_time_end_no_batch(
+    spark: SparkSession, tmp_path: Path, queries: int
+) -> None:
+    """One query is a narrow unit, two are not. The watermark follows the tuple, as in Spark."""
+    ends = [{**row(9 + at, 0), "ts": us} for at, us in enumerate((-(2**63), 2**63 - 1))]
+    lay(tmp_path / "s", row(1, 1), row(2, 2), *ends)
+    flow = flow_over(tmp_path)
+    for size in range(1, 1 + queries):
+        flow.sql(
+            f"q{size}",
+            f"SELECT count(*) AS c FROM s GROUP BY window(ts, '{size}0 seconds')",
+            sink=MEMORY,
+        )
+    answers, status = run_all(spark, flow)
+    assert answers == {f"q{size}": [(2,)] for size in range(1, 1 + queries)}
+    for name in answers:
+        assert counts(status, name) == {"in": 4, "contributed": 2, "filtered": 2}

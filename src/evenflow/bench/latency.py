@@ -216,7 +216,7 @@ def _plain(session: SparkSession, trial: Trial) -> Iterator[None]:
     builder = PlainBuilder(
         source=sources.open,
         table=sources.open_table,
-        applied=lambda op: spec.functions[op.hash],
+        applied=spec.applied,
     )
     writer = builder.query(query).writeStream.format("parquet").outputMode("append")
     writer = writer.option("checkpointLocation", str(trial.folder / "checkpoint"))

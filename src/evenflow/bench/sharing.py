@@ -205,7 +205,7 @@ def _start_plain(session: SparkSession, spec: FlowSpec, folder: Path, index: int
     builder = PlainBuilder(
         source=sources.open,
         table=sources.open_table,
-        applied=lambda op: spec.functions[op.hash],
+        applied=spec.applied,
         pushed=True,
     )
     query = spec.queries[index]

@@ -113,8 +113,10 @@ class Rates:
                 self._note(query, operator, known, known)
                 return known
             case Where():
-                below = self._below(query, operator.input, _before(operator, arriving), arriving)
-                self._note(query, operator, below, out)
+                before = _before(operator, arriving)
+                below = self._below(query, operator.input, before, arriving)
+                # What comes and what passes are counted together; sources, over another time.
+                self._note(query, operator, below if before is None else before, out)
                 return out
         inputs = [each for each in operator.inputs if not isinstance(each, Table)]
         rates = [self._below(query, each, None, None) for each in inputs]

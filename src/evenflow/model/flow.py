@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from evenflow.errors import InternalError
 from evenflow.model.operator import Source, Table, upstream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from evenflow.model.operator import Apply
     from evenflow.model.query import Query
 
 
@@ -26,6 +28,10 @@ class Reader:
     """Numeric identity column of the source's tuples."""
 
 
+def _no_function(operator: Apply) -> Callable[..., Any]:
+    raise InternalError(f"{operator.function} is not known in this flow")
+
+
 @dataclass(frozen=True, kw_only=True)
 class FlowSpec:
     """Everything a shell needs to run a flow. Made by the edges, never changed."""
@@ -34,8 +40,8 @@ class FlowSpec:
     queries: tuple[Query, ...]
     readers: Mapping[str, Reader]
     """By the name of the source or table."""
-    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    """What each `Apply` does to a frame, by the hash of the operator."""
+    applied: Callable[[Apply], Callable[..., Any]] = _no_function
+    """Tells what an `Apply` does to a frame, also one of a query to come."""
     catalog: tuple[Source | Table, ...] = ()
     """All sources and tables there are, for queries to come."""
 

@@ -130,7 +130,7 @@ def run_plain(
     builder = PlainBuilder(
         source=sources.open,
         table=sources.open_table,
-        applied=lambda op: spec.functions[op.hash],
+        applied=spec.applied,
         pushed=pushed,
     )
     waiting = list(spec.queries)

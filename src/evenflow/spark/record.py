@@ -95,7 +95,7 @@ def recorded(spec: FlowSpec, folder: Path) -> FlowSpec:
             raise ConfigError(f"no sample of source {source.name} in {folder}")
         options = {"path": str(path), "maxFilesPerTrigger": "1"}
         readers[source.name] = Reader(format="parquet", options=options)
-    return FlowSpec(name=spec.name, queries=spec.queries, readers=readers, functions=spec.functions)
+    return FlowSpec(name=spec.name, queries=spec.queries, readers=readers, applied=spec.applied)
 
 
 def recorded_rows(spec: FlowSpec, folder: Path) -> dict[str, list[int]]:

@@ -38,14 +38,14 @@ from evenflow.spark.unit.unit_run import Surroundings
 from evenflow.spark.units import Units
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from evenflow.graph.graph import QueryOptions
     from evenflow.model.flow import FlowSpec
-    from evenflow.model.operator import Apply
     from evenflow.model.query import Query, Sink
     from evenflow.spark.unit.unit_run import UnitRun
 
@@ -97,8 +97,9 @@ class Run:
                 self.session,
                 self._sources.open,
                 self._sources.has_misfits,
+                self._sources.identity,
                 self._sources.open_table,
-                self._applied,
+                spec.applied,
                 self._definitions.queries,
                 {},
             )
@@ -109,9 +110,6 @@ class Run:
             self._close()
             raise
         self._started = time.time()
-
-    def _applied(self, operator: Apply) -> Callable[[DataFrame], DataFrame]:
-        return self.spec.functions[operator.hash]
 
     # Life.
 
@@ -292,6 +290,30 @@ class Run:
             ConfigError: One of them was refused. The others were made.
         """
         self._supervisor.ask(*requests)
+
+    # Gates.
+
+    @property
+    def gates(self) -> dict[str, float]:
+        """The fractions to keep that gates were set to, by query; 1 where it is not named."""
+        return self._units.gates
+
+    def set_gates(self, keep: Mapping[str, float]) -> None:
+        """Drop what comes to some queries, all but a fraction; gates of the others are open.
+
+        It holds from the next batch on that has not been planned yet, without a restart. Queries
+        over windows lose whole windows of keys, so that every answer is one of the exact run.
+
+        Raises:
+            ConfigError: There is no such query, or a fraction is not between 0 and 1.
+        """
+        for name, fraction in keep.items():
+            if name not in self.life.queries:
+                raise ConfigError(f"query {name[:64]} is not known")
+            if not 0 <= fraction <= 1:
+                raise ConfigError(f"query {name[:64]}: a gate keeps 0 to 1, not {fraction:g}")
+        with self._supervisor.still:
+            self._units.set_gates(keep)
 
     # Asking.
 

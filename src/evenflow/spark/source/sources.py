@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 
 from evenflow.errors import ConfigError
 from evenflow.model.kafka import is_kafka
+from evenflow.model.operator import Source
 from evenflow.spark.compile.trunk import positional
 from evenflow.spark.compile.types import struct
 from evenflow.spark.connector import CONNECTOR_HINT, NO_CONNECTOR
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from evenflow.model.flow import FlowSpec, Reader
-    from evenflow.model.operator import Source, Table
+    from evenflow.model.operator import Operator, Table
     from evenflow.spark.state.directory import StateDirectory
 
 _FILE_FORMATS = ("json", "csv", "parquet", "orc", "text", "avro", "xml")
@@ -87,6 +88,12 @@ class Sources:
     def has_misfits(self, source: Source) -> bool:
         """Whether a source's stream has the column `MISFIT` beside those of its schema."""
         return tells_misfits(self._spec.readers[source.name])
+
+    def identity(self, operator: Operator) -> str | None:
+        """Return the column that tells an operator's tuples apart, if there is one."""
+        if not isinstance(operator, Source):
+            return None
+        return self._spec.readers[operator.name].id
 
     def open_nothing(self, source: Source) -> DataFrame:
         """Return a stream with a source's columns and no tuples."""
