@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from evenflow.control.config import LoopConfig
-from evenflow.control.costs import Costs, QueryCost
 from evenflow.control.decision import Decision, Effect, Outcome, Record, SetGates
 from evenflow.control.facts import Batch, FlowFacts, QueryFacts, UnitFacts
 from evenflow.control.loop import ControlLoop
+from evenflow.model.costs import Costs, QueryCost
 
 STEP = 0.05
 LOOK = 0.25
@@ -47,6 +47,9 @@ class SimUnit:
     """Machine-seconds that the running batch still needs."""
     had: float = 0.0
     running: bool = False
+    latched: dict[str, float] = field(default_factory=dict)
+    """Gates of the next batch: those in force when the one before it ended."""
+    gates: dict[str, float] = field(default_factory=dict)
 
     def per_tuple(self, keep: Mapping[str, float]) -> float:
         cost, most = self.reading, 0.0
@@ -143,12 +146,14 @@ class SimFlow:
         unit.behind = int(unit.waiting)
         unit.number += 1
         unit.before, unit.began = unit.began, self.now
-        work = FIXED + unit.rows * unit.per_tuple(self.gates) / self.cores
+        unit.gates = unit.latched
+        work = FIXED + unit.rows * unit.per_tuple(unit.gates) / self.cores
         unit.left = work * self._random.uniform(1 - self._noise, 1 + self._noise)
         unit.had, unit.running = 0.0, True
 
     def _finish(self, unit: SimUnit) -> None:
         unit.running = False
+        unit.latched = dict(self.gates)
         unit.batches.append(self._batch(unit, self.now - unit.began))
         if unit.before > 0:
             delay = self.now - unit.before
@@ -167,6 +172,7 @@ class SimFlow:
             rows=unit.rows if known else None,
             behind=unit.behind if unit.tells else None,
             share=min(1.0, max(share, 0.01)),
+            gates=dict(unit.gates),
         )
 
     def facts(self) -> FlowFacts:

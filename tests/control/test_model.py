@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from tests.control.simulated import SIX, six, six_costs, surge
 
 from evenflow.control.correction import first_correction
-from evenflow.control.costs import Costs, QueryCost
 from evenflow.control.facts import Batch, FlowFacts, QueryFacts, UnitFacts
 from evenflow.control.flow_network import Terms, flow_network
 from evenflow.control.model import FlowModel, flow_model
 from evenflow.control.plans import AHEAD, Plans
+from evenflow.model.costs import Costs, QueryCost
 from evenflow.shed.evaluate import evaluate
 
 BATCH = Batch(number=1, began=0.0, seconds=0.5, spacing=1.0, rows=10)

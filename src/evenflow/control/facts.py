@@ -33,6 +33,8 @@ class Batch:
     """Rows that its sources had and it did not read, if they tell."""
     share: float = 1.0
     """Of the machine that it had, beside batches of other units."""
+    gates: Mapping[str, float] | None = None
+    """Fractions that it ran with, by query; None if only the time tells."""
 
     @property
     def machine_seconds(self) -> float | None:

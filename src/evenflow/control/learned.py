@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from evenflow.control.config import LoopConfig
-    from evenflow.control.costs import Costs
-    from evenflow.control.facts import FlowFacts, QueryFacts, UnitFacts
+    from evenflow.control.facts import Batch, FlowFacts, QueryFacts, UnitFacts
     from evenflow.control.model import FlowModel
+    from evenflow.model.costs import Costs
 
 SQUEEZED, RELAXED, PROBED = 0.85, 0.05, 0.01
 """The squeeze once per batch: times this while answers are late, plus this while there is no worry,
@@ -51,9 +51,11 @@ class GateHistory:
         self._gates.append(dict(gates))
         del self._since[:-MOST_HISTORY], self._gates[:-MOST_HISTORY]
 
-    def at(self, moment: float) -> Mapping[str, float]:
-        """Return the gates of a batch that began at a moment."""
-        found = bisect_left(self._since, moment)
+    def of(self, batch: Batch) -> Mapping[str, float]:
+        """Return the gates that a batch ran with."""
+        if batch.gates is not None:
+            return batch.gates
+        found = bisect_left(self._since, batch.began)
         return self._gates[found - 1] if found > 0 else {}
 
 
@@ -102,7 +104,7 @@ class Learned:
                 continue
             self._seen[unit.id] = batch.number
             self._batches[unit.id] = self._batches.get(unit.id, 0) + 1
-            work = model.work(own, batch.rows, history.at(batch.began))
+            work = model.work(own, batch.rows, history.of(batch))
             known = self.corrections[unit.id]
             cold = self._batches[unit.id] <= self._config.warm_up
             if cold and batch.machine_seconds > known.expected(work):

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from evenflow.control.config import LoopConfig
-    from evenflow.control.costs import Costs
-    from evenflow.control.facts import FlowFacts
+    from evenflow.control.facts import Batch, FlowFacts
+    from evenflow.model.costs import Costs
 
 MINUTE = 60.0
 LEAST_CHANGE = 0.005
@@ -76,7 +76,14 @@ class ControlLoop:
     facts with gaps, nor in a dry run.
     """
 
-    def __init__(self, config: LoopConfig, costs: Costs) -> None:
+    def __init__(self, config: LoopConfig, costs: Costs, last_number: int = 0) -> None:
+        """Begin with all gates taken to be open; the first facts say how they are.
+
+        Args:
+            config: Settings.
+            costs: As calibrated, or none.
+            last_number: Of the decisions of earlier loops of the flow.
+        """
         self._config = config
         self._learned = Learned(config, costs)
         self._plans = Plans()
@@ -93,7 +100,7 @@ class ControlLoop:
         self._changes: deque[float] = deque()
         self._recent: deque[tuple[float, Mapping[str, float]]] = deque()
         """Pressure of the looks since load last exceeded the capacity, or gates changed."""
-        self._number = 0
+        self._number = last_number
         self._gaps: tuple[str, ...] = ("nothing was seen yet",)
         self._view: View | None = None
         self._story: deque[tuple[str, str]] = deque(maxlen=_STORY_LENGTH)
@@ -316,7 +323,7 @@ class ControlLoop:
         if change is None or change.decision.dry_run:
             return []
         after = {
-            unit.id: [b for b in unit.batches if b.began > change.at and b.seconds is not None]
+            unit.id: [b for b in unit.batches if _shows(b, change)]
             for unit in facts.units
             if view.rates[unit.id] > 0
         }
@@ -360,6 +367,13 @@ class ControlLoop:
     def _move(self, input_: Input) -> None:
         self._state, before = next_state(self._state, input_, tuple(self._story)), self._state
         self._story.append((before.value, input_.value))
+
+
+def _shows(batch: Batch, change: _Change) -> bool:
+    """Whether a batch shows what a change did."""
+    if batch.seconds is None or batch.began <= change.at:
+        return False
+    return batch.gates is None or _alike(_dropping(batch.gates), change.decision.keep)
 
 
 def _dropping(gates: Mapping[str, float]) -> dict[str, float]:

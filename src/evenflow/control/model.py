@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from evenflow.control.correction import Correction
-    from evenflow.control.costs import Costs
     from evenflow.control.facts import FlowFacts, UnitFacts
+    from evenflow.model.costs import Costs
 
 LEAST_CAPACITY = 0.05
 """Share of the cores that is left for rows, however much batches take without them."""

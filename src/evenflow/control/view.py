@@ -82,7 +82,7 @@ def view_of(
     rates, pressure = {}, {}
     for unit, own in zip(facts.units, model.units, strict=True):
         newest = unit.under_way or unit.last
-        in_force = history.at(newest.began) if newest is not None else {}
+        in_force = history.of(newest) if newest is not None else {}
         asked = demand(unit, model, own, in_force, facts.at)
         rates[unit.id], pressure[unit.id] = asked.rate, asked.pressure
     return View(

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from evenflow.control.costs import Costs, QueryCost, costs_from_json
 from evenflow.errors import StateError
+from evenflow.model.costs import Costs, QueryCost, costs_from_json
 
 COSTS = Costs(
     reading={"s": 1e-6},
