@@ -16,8 +16,6 @@ from evenflow.spark.state.sealed import read_sealed, write_sealed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import SparkSession
-
     from evenflow.model.flow import FlowSpec
     from evenflow.spark.run import Run
 
@@ -48,12 +46,12 @@ def surveyor(spec: FlowSpec, state: Path, say: Callable[[str], None]) -> Callabl
 
     def survey(run: Run) -> Survey:
         cores = float(run.session.sparkContext.defaultParallelism)
-        return Survey(costs=_find(run.session, spec, state, say), cores=cores)
+        return Survey(costs=_find(run, spec, state, say), cores=cores)
 
     return survey
 
 
-def _find(session: SparkSession, spec: FlowSpec, state: Path, say: Callable[[str], None]) -> Costs:
+def _find(run: Run, spec: FlowSpec, state: Path, say: Callable[[str], None]) -> Costs:
     kept = read_costs(state)
     if kept is not None and _holds(kept, spec, time.time()):
         return kept
@@ -61,7 +59,7 @@ def _find(session: SparkSession, spec: FlowSpec, state: Path, say: Callable[[str
         # What a program hands in may be read only once, and belongs to the flow.
         return kept or Costs()
     try:
-        found = _calibrated(session, spec, say)
+        found = _calibrated(run, spec, say)
     except EvenflowError as exc:
         say(f"costs are guessed, they could not be measured: {exc}")
         return kept or Costs()
@@ -69,12 +67,12 @@ def _find(session: SparkSession, spec: FlowSpec, state: Path, say: Callable[[str
     return found
 
 
-def _calibrated(session: SparkSession, spec: FlowSpec, say: Callable[[str], None]) -> Costs:
+def _calibrated(run: Run, spec: FlowSpec, say: Callable[[str], None]) -> Costs:
     from evenflow.spark.calibrate import calibrate  # noqa: PLC0415  # needs Spark
 
     folder = Path(tempfile.mkdtemp(prefix="evenflow-calibrate-"))
     try:
-        return calibrate(session, spec, folder, on_step=say)
+        return calibrate(run.session, spec, folder, on_step=say)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -200,10 +200,9 @@ class _Calibration:
     def _unit(self, unit: Unit) -> tuple[Timing, float]:
         """Return what a unit costs beyond reading, and what of it is the trunk's."""
         names = tuple(s.name for s in upstream(unit.trunk) if isinstance(s, Source))
-        times = 1
-        first = self._measured(self._built(unit, 1), names, 1, rounds=1)
-        if first.median * self._rows(names, 1) < SHORT_SECONDS:
-            times = TIMES
+        once = self._measured(self._built(unit, 1), names, 1, rounds=1)
+        is_short = once.median * self._rows(names, 1) < SHORT_SECONDS
+        times = TIMES if is_short else 1
         reading = self._read(names, times)
         whole = self._measured(self._built(unit, times), names, times)
         net = Timing(tuple(max(0.0, each - reading.median) for each in whole.rounds))
@@ -234,8 +233,7 @@ class _Calibration:
         self, frame: DataFrame, names: Sequence[str], times: int, rounds: int = ROUNDS
     ) -> Timing:
         rows = self._rows(names, times)
-        if rounds > 1:
-            _throw_away(frame)  # compiles
+        _throw_away(frame)  # compiles
         return Timing(
             tuple(self._seconds(partial(_throw_away, frame)) / rows for _ in range(rounds))
         )
