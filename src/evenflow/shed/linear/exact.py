@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenflow.shed.basis import ZERO, Basis
-from evenflow.shed.lp import SECONDS, FragmentLp
+from evenflow.shed.linear.basis import ZERO, Basis
+from evenflow.shed.linear.lp import SECONDS, FragmentLp
+from evenflow.shed.linear.solver import Trouble
 from evenflow.shed.plan import SheddingPlan, joined_plan
 from evenflow.shed.program import ROUNDING
 from evenflow.shed.propagate import checked_rates
-from evenflow.shed.solver import Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
