@@ -6,7 +6,7 @@ import pytest
 from tests.shed.networks import figure_1, figure_7
 
 from evenflow.shed.evaluate import evaluate
-from evenflow.shed.lp import Lp, uniform_plan
+from evenflow.shed.linear.lp import Lp, uniform_plan
 
 THIRD = 1 / 3
 

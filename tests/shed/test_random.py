@@ -10,9 +10,9 @@ from tests.shed.random_network import random_network, random_rates
 
 from evenflow.errors import NetworkError
 from evenflow.shed.check import check
-from evenflow.shed.lp import Lp
+from evenflow.shed.linear.lp import Lp
+from evenflow.shed.linear.optimum import Optimum
 from evenflow.shed.network_data import network_data, network_from_data
-from evenflow.shed.optimum import Optimum
 
 NETWORKS = int(os.environ.get("EVENFLOW_NETWORKS", "400"))
 BLOCK = 100

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenflow.shed.basis import ZERO, Basis
-from evenflow.shed.solver import Bounds, Solved, Trouble
+from evenflow.shed.linear.basis import ZERO, Basis
+from evenflow.shed.linear.solver import Bounds, Solved, Trouble
 
 if TYPE_CHECKING:
-    from evenflow.shed.basis import Flags
+    from evenflow.shed.linear.basis import Flags
+    from evenflow.shed.linear.solver import Solver
+    from evenflow.shed.linear.standard import StandardForm
     from evenflow.shed.program import Numbers
-    from evenflow.shed.solver import Solver
-    from evenflow.shed.standard import StandardForm
 
 MOST_RATIOS = 50
 """Steps of the search for the largest ratio; each is an optimum of its own, few are needed."""

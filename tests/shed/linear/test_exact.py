@@ -12,9 +12,9 @@ from tests.shed.oracle import Oracle
 from tests.shed.random_network import random_network, random_rates
 
 from evenflow.errors import NetworkError
-from evenflow.shed import exact
-from evenflow.shed.exact import Exact
-from evenflow.shed.lp import Lp
+from evenflow.shed.linear import exact
+from evenflow.shed.linear.exact import Exact
+from evenflow.shed.linear.lp import Lp
 from evenflow.shed.network import Network
 from evenflow.shed.network_data import network_from_data
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import highspy
 import numpy as np
 
-from evenflow.shed.solver import Solved, Trouble
+from evenflow.shed.linear.solver import Solved, Trouble
 
 if TYPE_CHECKING:
+    from evenflow.shed.linear.solver import Bounds
     from evenflow.shed.program import Numbers
-    from evenflow.shed.solver import Bounds
 
 TOLERANCE = 1e-10
 """Of primal and dual feasibility, the least that HiGHS takes. Programs come scaled."""

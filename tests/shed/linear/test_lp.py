@@ -10,9 +10,9 @@ from tests.shed.networks import figure_1, figure_3, figure_7
 
 from evenflow.errors import InternalError, NetworkError
 from evenflow.shed.check import check
-from evenflow.shed.lp import Lp, uniform_plan
+from evenflow.shed.linear.lp import Lp, uniform_plan
+from evenflow.shed.linear.solver import Bounds, Solved, Trouble
 from evenflow.shed.network import Network, Node, Operator, OperatorKind, Query
-from evenflow.shed.solver import Bounds, Solved, Trouble
 
 if TYPE_CHECKING:
     from evenflow.shed.program import Numbers

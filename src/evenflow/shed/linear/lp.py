@@ -12,22 +12,22 @@ import numpy as np
 
 from evenflow.errors import InternalError, NetworkError
 from evenflow.shed.check import Checker
-from evenflow.shed.highs import HighsSolver
-from evenflow.shed.optimum import OptimumSearch
+from evenflow.shed.linear.highs import HighsSolver
+from evenflow.shed.linear.optimum import OptimumSearch
+from evenflow.shed.linear.solver import Trouble
+from evenflow.shed.linear.standard import standard_form
+from evenflow.shed.linear.uniform import Uniform
 from evenflow.shed.plan import SheddingPlan, joined_plan
 from evenflow.shed.program import program_of
 from evenflow.shed.propagate import checked_rates
-from evenflow.shed.solver import Trouble
-from evenflow.shed.standard import standard_form
-from evenflow.shed.uniform import Uniform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from evenflow.shed.linear.optimum import Optimum
+    from evenflow.shed.linear.solver import Solver
     from evenflow.shed.network import Network
-    from evenflow.shed.optimum import Optimum
     from evenflow.shed.program import Numbers
-    from evenflow.shed.solver import Solver
 
 SECONDS = 1.0
 """Time limit of a solve. Programs of hundreds of gates take milliseconds."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from evenflow.shed.linear.standard import StandardForm
     from evenflow.shed.program import Numbers
-    from evenflow.shed.standard import StandardForm
 
     Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
