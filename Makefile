@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check bench soak random-test life-test kill-test shed-test cluster-test lock clean
+.PHONY: help setup demo test test-fast check bench soak random-test life-test loop-test kill-test shed-test cluster-test lock clean
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
@@ -43,6 +43,9 @@ random-test: setup ## 300 random sets of queries against plain Spark
 
 life-test: setup ## 300 random lives of queries against plain Spark
 	EVENFLOW_LIVES=300 $(PYTEST) --numprocesses 2 tests/spark/test_lives.py
+
+loop-test: setup ## 2,000 random flows under the control loop
+	EVENFLOW_LOOPS=2000 $(PYTEST) tests/control/test_loop_properties.py
 
 kill-test: setup ## 50 kills of a running flow, at named points and at random moments
 	EVENFLOW_KILLS=50 $(PYTEST) -s tests/spark/kill tests/kafka/test_kill.py

@@ -82,7 +82,7 @@ def test_a_batch_that_goes_on_for_too_long_has_more_rows_than_usual() -> None:
     calm = demand(unit(batch(2, 300), under_way=begun), FLOW, MODEL, {}, 3.4)
     assert calm.rate == 300.0
     overdue = demand(unit(batch(2, 300), under_way=begun), FLOW, MODEL, {}, 5.0)
-    assert overdue.rate == pytest.approx(2.5 * 1000 - 100)
+    assert overdue.rate == pytest.approx(4.0 * 1000 - 100)
     assert overdue.pressure > overdue.rate
 
 

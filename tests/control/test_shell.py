@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from tests.cli.flows import GOOD, write
 from tests.control.simulated import SIX_RATE, SimFlow, six, six_costs, surge
 
+from evenflow.cli.shed.network_file import read_network
 from evenflow.control import shell as shell_module
 from evenflow.control.journal import read_decisions
 from evenflow.control.shell import Control, Mode
 from evenflow.control.stored import Survey
 from evenflow.errors import ConfigError
+from evenflow.shed.linear.exact import Exact
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.cli.conftest import Invoke
 
     from evenflow.control.facts import FlowFacts
     from evenflow.spark.run import Run
@@ -30,7 +36,13 @@ class FakeRun:
     def __init__(self, flow: SimFlow) -> None:
         self.flow = flow
         self.also_told: dict[str, Callable[[], Any]] = {}
-        self.runs = [SimpleNamespace(unit=SimpleNamespace(every=0.001))]
+        self.runs = [
+            SimpleNamespace(
+                unit=SimpleNamespace(every=0.001),
+                pace=SimpleNamespace(part_rates=lambda: {1: (10.0, 4.0, 1.0), 9: (1.0, 1.0, 1.0)}),
+                charge=SimpleNamespace(names={1: "a"}),
+            )
+        ]
         self.refused: str | None = None
         self.looked = 0
         self.fails: Iterator[bool] = itertools.repeat(False)
@@ -106,6 +118,37 @@ def test_a_surge_is_shed_recorded_and_reported(made: Made, tmp_path: Path) -> No
     assert [records[0]["act"], records[-1]["act"]] == ["shed", "open"]
     assert all(record["applied"] for record in records)
     assert control.report()["state"] == "open"
+
+
+def test_a_flow_that_was_measured_becomes_a_network_file(
+    made: Made, tmp_path: Path, invoke: Invoke
+) -> None:
+    control, run = made(six(surge(SIX_RATE, 8.0, 10, 30)))
+    until(lambda: run.flow.clock > 20)
+    control.stop()
+    flow = write(tmp_path, GOOD)
+    shown = invoke("explain", flow, "--network", "--state", tmp_path)
+    assert shown.exit_code == 0, shown.stderr
+    (tmp_path / "net.yaml").write_text(shown.stdout)
+    network = read_network(tmp_path / "net.yaml").network
+    assert network.inputs == ("s",)
+    assert network.operators["a-u1"].selectivity == 0.4
+    assert network.operators["read-u1"].never
+    plan = Exact(network).plan({"s": 8 * SIX_RATE})
+    assert plan.load["process"] <= network.nodes["process"].capacity * (1 + 1e-9)
+    # What the loop set and what a planner finds for the same rate are alike.
+    assert plan.throughput["a"] == pytest.approx(0.4 * 8 * SIX_RATE, rel=0.01)
+    as_json = invoke("explain", flow, "--network", "--json", "--state", tmp_path)
+    assert json.loads(as_json.stdout)["nodes"] == {
+        "process": {"capacity": network.nodes["process"].capacity}
+    }
+    assert invoke("explain", flow, "--network", "--format", "svg").exit_code == 2
+
+
+def test_a_flow_that_was_not_measured_has_no_network(tmp_path: Path, invoke: Invoke) -> None:
+    result = invoke("explain", write(tmp_path, GOOD), "--network", "--state", tmp_path)
+    assert result.exit_code == 2
+    assert "error[state.invalid]" in result.stderr
 
 
 def test_a_dry_run_touches_nothing_but_what_was_left_shut(made: Made, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ class LoopConfig:
         for name in ("tolerance", "margin", "gain"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 0 and below 1")
-        if not 0 <= self.reserve < self.most_changes:
-            raise ConfigError("most_changes must be above reserve")
+        if not 1 <= self.reserve < self.most_changes:
+            raise ConfigError("most_changes must be above reserve, and that at least 1")
         if self.warm_up < 0:
             raise ConfigError("warm_up must not be negative")

@@ -19,8 +19,9 @@ SILENT = 3.0
 """A unit that has begun no batch for so many times `every` gets no rows: Spark then begins none."""
 OVERDUE = 1.5
 """A batch that takes so many times longer than expected has more rows than were thought."""
-GROWTH = 1.25
-"""What a batch that is overdue is expected to take yet, for what it took."""
+GROWTH = 2.0
+"""How long a batch that is overdue is expected to take, for what it took. Less, and gates are set
+many times while it goes on, of which only the last counts."""
 LIMITED = 0.1
 """Share of its rows from which on what a batch left behind shows that it was limited."""
 GROWN = 1.5

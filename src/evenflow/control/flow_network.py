@@ -28,7 +28,7 @@ class Terms:
     input: str
     """The stream it reads."""
     worth: float = 1.0
-    """What weights of its queries are multiplied by."""
+    """What weights of its queries, for what they give of a tuple, are multiplied by."""
     factor: float = 1.0
     """What its costs are multiplied by."""
     selectivities: Mapping[str, float] = field(default_factory=dict)
@@ -114,9 +114,10 @@ class _Builder:
             selectivity=terms.selectivities.get(part.query, 1.0),
         )
         name = part.query if part.query not in self._queries else self._fresh(part.query)
-        self._queries[name] = Query(
-            output=output, weight=part.weight * terms.worth, floor=part.floor
-        )
+        # A query that takes nothing gives nothing, whatever its weight.
+        gives = terms.selectivities.get(part.query, 1.0) or 1.0
+        weight = part.weight * terms.worth / gives
+        self._queries[name] = Query(output=output, weight=weight, floor=part.floor)
         self._outputs[name] = (part.query, unit.id)
 
     def _operator(

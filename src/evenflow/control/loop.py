@@ -194,7 +194,7 @@ class ControlLoop:
             choice = self._plans.choose(view.model, view.pressure, view.capacity)
             if view.model.load(view.pressure, choice.keep) >= view.load * (1 - LEAST_CHANGE):
                 return []  # as low as may be already
-            return self._change(facts, view, choice, why_drops(view, choice), now, urgent=True)
+            return self._change(facts, view, choice, why_drops(view, choice), now, spare=1)
         self._recent.append((view.at, view.pressure))
         if not self._history.now:
             self._plans.prepare(view.model, view.pressure, view.capacity)
@@ -202,7 +202,8 @@ class ControlLoop:
         wider = self._wider(view)
         if wider is None:
             return []
-        return self._change(facts, view, wider, why_wider(view, wider), now, urgent=wider.is_open)
+        spare = 0 if wider.is_open else self._config.reserve
+        return self._change(facts, view, wider, why_wider(view, wider), now, spare=spare)
 
     def _wider(self, view: View) -> Choice | None:
         """Return wider gates if load has been low for long enough."""
@@ -237,10 +238,21 @@ class ControlLoop:
         return self._plans.choose(view.model, highest, capacity)
 
     def _change(
-        self, facts: FlowFacts, view: View, choice: Choice, why: str, now: float, *, urgent: bool
+        self, facts: FlowFacts, view: View, choice: Choice, why: str, now: float, *, spare: int
     ) -> list[Effect]:
+        """Ask for gates, unless they are in force already.
+
+        Args:
+            facts: The look.
+            view: What it comes to.
+            choice: The gates.
+            why: For the record.
+            now: Wall-clock seconds.
+            spare: Changes of this minute that must be left. Drops leave one, with which all gates
+                can be opened; they could stay shut for a minute otherwise.
+        """
         keep, before = _dropping(choice.keep), dict(self._history.now)
-        if _alike(keep, before) or not self._may_change(now, urgent=urgent):
+        if _alike(keep, before) or not self._may_change(now, spare):
             return []
         effects = self._replace_measured(now)
         self._number += 1
@@ -265,11 +277,10 @@ class ControlLoop:
             return [*effects, *self._settle(now, None)]
         return [*effects, SetGates(number=self._number, keep=keep)]
 
-    def _may_change(self, now: float, *, urgent: bool) -> bool:
+    def _may_change(self, now: float, spare: int) -> bool:
         while self._changes and now - self._changes[0] >= MINUTE:
             self._changes.popleft()
-        most = self._config.most_changes - (0 if urgent else self._config.reserve)
-        return len(self._changes) < most
+        return len(self._changes) + spare < self._config.most_changes
 
     def _expected(self, view: View, choice: Choice) -> dict[str, Any]:
         load = view.model.load(view.pressure, choice.keep)

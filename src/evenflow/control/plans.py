@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from evenflow.control.flow_network import Terms, flow_network
 from evenflow.errors import EvenflowError
-from evenflow.shed.exact import Exact
+from evenflow.shed.linear.exact import Exact
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping

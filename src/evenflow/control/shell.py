@@ -17,8 +17,9 @@ from evenflow.control.config import LoopConfig
 from evenflow.control.decision import Record, SetGates
 from evenflow.control.journal import Journal
 from evenflow.control.loop import ControlLoop
+from evenflow.control.measured import RateTrace, keep_network, measured_network
 from evenflow.control.report import loop_report
-from evenflow.control.watch import look
+from evenflow.control.watch import look, selectivities
 from evenflow.errors import EvenflowError, InternalError
 from evenflow.model.costs import Costs
 
@@ -38,6 +39,8 @@ LONGEST_WAIT, SHORTEST_WAIT = 0.25, 0.05
 MOST_FAILURES = 40
 """Looks that may fail in a row before the loop gives up: units that are being changed cannot
 always be looked at."""
+KEEP_SECONDS = 60.0
+"""How often the measured network is kept, at most."""
 _log = logging.getLogger(__name__)
 
 
@@ -85,6 +88,8 @@ class Control:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._failures = 0
+        self._trace = RateTrace()
+        self._kept_at = clock()
         self.died: str | None = None
         """Why the loop has ended, if it has by itself."""
 
@@ -116,6 +121,8 @@ class Control:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
+            if self.died is None:
+                self._keep_network()
 
     def report(self) -> dict[str, Any]:
         """Return how the loop stands, for the status object."""
@@ -158,6 +165,21 @@ class Control:
             _log.debug("a look failed", exc_info=True)
             return
         self._perform(self._core.observe(facts, self._clock()))
+        view = self._core.snapshot().view
+        if view is not None and view.at == facts.at:
+            self._trace.see(view)
+            if now - self._kept_at >= KEEP_SECONDS:
+                self._keep_network()
+
+    def _keep_network(self) -> None:
+        """Keep the flow as it was measured, for `explain --network`."""
+        view = None if self._core is None else self._core.snapshot().view
+        if view is None:
+            return
+        self._kept_at = self._clock()
+        made = measured_network(view, self._trace, selectivities(self._known_run))
+        if made is not None:
+            keep_network(self._state, made)
 
     def _perform(self, effects: list[Effect]) -> None:
         assert self._core is not None

@@ -164,6 +164,17 @@ def _total(values: Iterable[int | None], *, all_of: bool = False) -> int | None:
     return sum(known) if known and not (all_of and len(known) < len(found)) else None
 
 
+def selectivities(run: Watched) -> dict[str, float]:
+    """Return how many tuples a query takes for each that is read, as far as that is known."""
+    taken: dict[str, list[float]] = {}
+    for each in run.runs:
+        for number, (arrived, took, _) in each.pace.part_rates().items():
+            name = each.charge.names.get(number)
+            if name is not None and arrived > 0:
+                taken.setdefault(name, []).append(min(1.0, took / arrived))
+    return {name: sum(shares) / len(shares) for name, shares in taken.items()}
+
+
 # How much of the machine a batch had: batches that run side by side share it evenly.
 
 
