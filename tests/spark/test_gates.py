@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet
@@ -10,6 +11,7 @@ import pytest
 from evenflow.errors import ConfigError
 from evenflow.flow import Flow
 from evenflow.model.query import Sink
+from evenflow.spark.gate.shares import FOLDER
 from evenflow.spark.run import Run
 from evenflow.spark.unit import batch as unit_batch
 from evenflow.spark.unit.checkpoint import committed_offsets
@@ -243,6 +245,17 @@ def test_executors_leave_out_what_is_not_whole(
         outs.append(
             ({n: rows_of(t) for n, t in read.items()}, {n: counts(status, n) for n in read})
         )
+        assert status["queries"]["text"]["share_kept"] == pytest.approx(0.4)
+        assert status["fairness"] == pytest.approx(1 / (2 * 0.52))
+        told = [
+            json.loads(line)
+            for file in sorted((folder / "text" / FOLDER).glob("*.json"))
+            for line in file.read_text().splitlines()
+        ]
+        assert {each["share"] for each in told} == {0.4}
+        assert sum(each["contributed"] for each in told) == outs[-1][1]["text"]["contributed"]
+        # The gate has dropped in windows that are still open, too.
+        assert sum(each["gate"] for each in told) <= outs[-1][1]["text"]["gate"]
     assert outs[0] == outs[1]
     assert all(found["gate"] for found in outs[0][1].values())
 

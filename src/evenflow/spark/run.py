@@ -319,6 +319,15 @@ class Run:
         with self._supervisor.still:
             self._units.set_gates(keep)
 
+    def set_limit(self, source: str, rows: int | None) -> bool:
+        """Limit how many tuples of a source a batch reads, without a restart; None for no limit.
+
+        Returns:
+            Whether the source can do that. Those that make tuples can; files and topics have
+            options of their own, which hold from a start on.
+        """
+        return self._sources.set_limit(source, rows)
+
     # Asking.
 
     @property

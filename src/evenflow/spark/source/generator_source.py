@@ -10,6 +10,7 @@ import itertools
 import json
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyspark.cloudpickle
@@ -86,6 +87,8 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """Return the offset after all tuples that are due, within the limit."""
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else _WITHOUT_END
+        if not self._available_now:
+            most = min(most, _told_limit(self._settings.get("limit_file")))
         rows = self._settings["rows"]
         until = self._due_tick() if self._due is None else self._due
         if rows is not None:
@@ -126,3 +129,11 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _due_tick(self) -> int:
         """Return the first tick that has not passed yet."""
         return (time.time_ns() // 1000 - int(self._settings["wall_us"])) // TICK_US
+
+
+def _told_limit(file: str | None) -> int:
+    """Return the limit that may be set while a flow runs. What is read is in the offset log."""
+    try:
+        return int(Path(file).read_text()) if file is not None else _WITHOUT_END
+    except (OSError, ValueError):
+        return _WITHOUT_END

@@ -175,10 +175,31 @@ class Sources:
             tasks = self._session.sparkContext.defaultParallelism
             settings = generator_settings(reader.format, reader.options, tasks)
             settings.update(self._begin(source.name, settings))
+            settings["limit_file"] = str(self._limit_file(source.name))
             self._settings[source.name] = json.dumps(settings)
         stream = self._session.readStream.format(generator_source.FORMAT)
         stream = stream.schema(struct(source.schema))
         return stream.option("settings", self._settings[source.name]).load()
+
+    def set_limit(self, source: str, rows: int | None) -> bool:
+        """Limit what a batch reads of a source, from the next batch on; None takes it away.
+
+        Returns:
+            Whether that can be done: sources of ours, which make their tuples.
+        """
+        if source not in self._settings:
+            return False
+        file = self._limit_file(source)
+        if rows is None:
+            file.unlink(missing_ok=True)
+            return True
+        beside = file.with_suffix(".new")
+        beside.write_text(str(max(1, rows)))
+        beside.replace(file)
+        return True
+
+    def _limit_file(self, source: str) -> Path:
+        return self._directory.feed(source) / "limit.txt"
 
     def _begin(self, source: str, settings: dict[str, Any]) -> dict[str, int]:
         """Return when the stream began, which is the same for all units and all later runs."""

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from evenflow.errors import SinkError
 from evenflow.spark.compile.entries import MOST_FAMILIES
 from evenflow.spark.compile.keys import FAMILY
+from evenflow.spark.gate.shares import smallest_share, write_shares
 from evenflow.spark.sink.demux import Apart, take_apart
 from evenflow.spark.sink.kafka import KafkaSink, write_together
 from evenflow.spark.sink.remote import deliver_remotely
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from evenflow.schedule.layout import UnitLayout
     from evenflow.spark.compile.answers import AnswerPlan
     from evenflow.spark.gate.history import ControlHistory
+    from evenflow.spark.gate.whole import Window
     from evenflow.spark.sink.answer_sink import AnswerSink
     from evenflow.spark.unit.rejects import Rejects
     from evenflow.spark.unit.tally import Counts, StackTally
@@ -51,6 +53,8 @@ class QueryProgress:
     delay_seconds: float | None = None
     """How long ago, at most, what completed the newest answer had arrived when it became visible,
     unless the source held it back."""
+    share_kept: float = 1.0
+    """The smallest share that gates kept of what the newest answers are about."""
 
 
 @dataclass(slots=True)
@@ -217,6 +221,22 @@ class Delivery:
         except Exception as exc:  # noqa: BLE001  # a function of the user's
             self.failing.setdefault(query, f"its sink failed: {type(exc).__name__}: {exc}"[:300])
 
+    def note_shares(self, dropped: Mapping[str, list[tuple[int, Window]]], batch: int) -> None:
+        """Take what gates dropped of the windows that a batch has closed, by query."""
+        for query, windows in dropped.items():
+            progress = self.progress.setdefault(query, QueryProgress())
+            progress.share_kept = smallest_share(window for _, window in windows)
+            if windows and query not in self.failing:
+                try:
+                    write_shares(self.sinks.get(query, ()), windows, self.unit, batch)
+                except SinkError as exc:
+                    self.failing.setdefault(query, exc.message)
+
+    def note_fractions(self, kept: Mapping[str, float]) -> None:
+        """Take what gates kept of the tuples of a batch, by query."""
+        for query, fraction in kept.items():
+            self.progress.setdefault(query, QueryProgress()).share_kept = fraction
+
     def _note(self, apart: Apart, rows: Mapping[int, int]) -> None:
         now = time.time()
         for number, count in rows.items():
@@ -256,9 +276,18 @@ class StackBatches:
             rejected=self._rejected_parts,
             gather_by=F.col(FAMILY) % MOST_FAMILIES,
         )
+        self._tell_shares(apart, batch)
         self.tally.batch(apart.totals, self.delivery.failing_parts, apart.cut)
         self.rejects.take((), apart.answer_samples)
         self.told.batch_done(batch)
+
+    def _tell_shares(self, apart: Apart, batch: int) -> None:
+        """Write beside the answers which windows are not there for all keys."""
+        dropped: dict[str, list[tuple[int, Window]]] = {}
+        for plan in self.plans:
+            windows = apart.windows.get(plan.number, ())
+            dropped.setdefault(plan.query, []).extend((plan.size_us, each) for each in windows)
+        self.delivery.note_shares(dropped, batch)
 
     @property
     def layout(self) -> UnitLayout:

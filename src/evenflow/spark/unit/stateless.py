@@ -258,6 +258,7 @@ class StatelessBatches:
         take = partial(take_branches_apart, branches=self.plan.branches)
         apart = self.delivery.deliver(wanted, batch, take, rejected=_rejected_parts, gather_by=None)
         dropped = {number: int(seen.get[f"gate{limit}"]) for number, limit in limits.items()}
+        self.delivery.note_fractions({b.query: fractions[b.number] for b in self.plan.branches})
         self._count(int(seen.get["n"]), apart, dropped)
         self.rejects.take(apart.samples, apart.answer_samples)
         known = [us for us in (self.read_us, seen.get.get("read")) if us is not None]
