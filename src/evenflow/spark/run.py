@@ -47,9 +47,11 @@ if TYPE_CHECKING:
     from evenflow.graph.graph import QueryOptions
     from evenflow.model.flow import FlowSpec
     from evenflow.model.query import Query, Sink
+    from evenflow.spark.beside import Beside
     from evenflow.spark.unit.unit_run import UnitRun
 
 OnProgress = Callable[[dict[str, Any]], None]
+
 _DRAIN_ROUNDS = 3
 
 
@@ -81,6 +83,8 @@ class Run:
         self._socket: ControlSocket | None = None
         self.stop_asked = threading.Event()
         """Set when somebody asks the flow to stop; whoever waits for it then stops it."""
+        self.also_told: dict[str, Callable[[], Any]] = {}
+        """What the status has besides, by name: of whoever works beside the run."""
         try:
             manifest = read_manifest(self._directory.manifest)
             if manifest is None:
@@ -336,6 +340,11 @@ class Run:
         """What all queries do."""
         return self._units.life
 
+    @property
+    def queries(self) -> Mapping[str, Query]:
+        """All queries, by name."""
+        return self._definitions.queries
+
     def answers(self, query: str) -> pa.Table:
         """Return all answers of a query with a memory sink, as a pyarrow Table.
 
@@ -367,7 +376,7 @@ class Run:
     def status(self, *, exact: bool = False, running: bool = True) -> dict[str, Any]:
         """Return the object of `evenflow status --json`."""
         with self._supervisor.still:
-            return make_status(
+            status = make_status(
                 self.spec.name,
                 self._units,
                 self._definitions.queries,
@@ -376,6 +385,7 @@ class Run:
                 exact=exact,
                 running=running,
             )
+        return status | {name: tell() for name, tell in self.also_told.items()}
 
 
 @contextmanager
@@ -408,6 +418,7 @@ def run_flow(  # noqa: PLR0913  # the options of the command
     master: str | None = None,
     replace: bool = False,
     on_progress: OnProgress | None = None,
+    beside: Beside | None = None,
 ) -> dict[str, Any]:
     """Run a flow to its end, for a time, or until interrupted; return its final status.
 
@@ -416,9 +427,17 @@ def run_flow(  # noqa: PLR0913  # the options of the command
     """
     run = Run(spec, session, state, master=master, replace=replace)
     try:
+        if beside is not None:
+            beside.prepare(run)
         run.start(available_now=available_now)
-        with suppress(KeyboardInterrupt), _interrupt() as interrupted:
-            run.wait(seconds=seconds, on_progress=on_progress, until=interrupted)
+        try:
+            if beside is not None:
+                beside.start()
+            with suppress(KeyboardInterrupt), _interrupt() as interrupted:
+                run.wait(seconds=seconds, on_progress=on_progress, until=interrupted)
+        finally:
+            if beside is not None:
+                beside.stop()
         run.pause_units()
         if drain:
             run.drain()
