@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         when,
     )
     from evenflow.model.query import OnError, Query, Sink
+    from evenflow.spark.gate.alone import gate, set_gate
 
 __version__ = "0.1.0"
 
@@ -44,9 +45,11 @@ __all__ = [
     "col",
     "count",
     "fn",
+    "gate",
     "lit",
     "max_",
     "min_",
+    "set_gate",
     "stddev",
     "sum_",
     "when",
@@ -58,6 +61,8 @@ _HOMES = {
     "OnError": "evenflow.model.query",
     "Query": "evenflow.model.query",
     "Sink": "evenflow.model.query",
+    "gate": "evenflow.spark.gate.alone",
+    "set_gate": "evenflow.spark.gate.alone",
 }
 """Where a name lives; all others are the builder's."""
 

@@ -3,7 +3,8 @@
 EvenflowError
 ├── UserError (ValueError)       what the user gave us is wrong; exit code 2
 │   ├── ConfigError              a setting or a file is wrong
-│   │   └── FileError            a file has several faults, each an error of its own
+│   │   ├── FileError            a file has several faults, each an error of its own
+│   │   └── NetworkError         a network, or rates, gates or plans given for it: carries the place
 │   ├── QueryError               a query is wrong: carries its name and the place in its text
 │   ├── StateError               the state directory is in use, damaged or of another version
 │   └── ChangedQueryError        a known name now has other SQL
@@ -59,6 +60,28 @@ class FileError(ConfigError):
         super().__init__(message)
         self.args = (message, faults)
         self.faults = faults
+
+
+class NetworkError(ConfigError):
+    """A network cannot be planned for, or what was asked of it makes no sense.
+
+    `code` is refined per instance, as a query's is.
+    """
+
+    code = "network.invalid"
+
+    def __init__(
+        self, code: str, message: str, place: tuple[str | int, ...] = (), hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint)
+        self.args = (code, message, place, hint)
+        self.code = code  # type: ignore[misc]  # refined per instance, see above
+        self.place = place
+        """Keys that lead to the fault, as `("operators", "a1", "cost")`."""
+
+    def __str__(self) -> str:
+        where = ".".join(str(key)[:80] for key in self.place)
+        return f"{where}: {self.message}" if where else self.message
 
 
 class QueryError(UserError):

@@ -77,7 +77,7 @@ def test_run_hands_the_options_to_the_shell(
     result = invoke("run", path, "--available-now", "--drain", "--for", "2 minutes", "--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout) == STATUS
-    del asked["on_progress"]
+    del asked["on_progress"], asked["beside"]
     assert asked == {
         "name": "metering",
         "state": tmp_path / ".evenflow/metering",

@@ -155,7 +155,7 @@ def test_a_pattern_that_spark_would_refuse_is_refused(pattern: str, escape: str)
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_null_goes_everywhere_a_value_goes(name: str) -> None:
-    if name in ("date_trunc", "greatest", "least", "coalesce", "round"):
+    if name in ("date_trunc", "greatest", "least", "coalesce", "round", "delay"):
         return
     count = max(FUNCTIONS[name].minimum, 1)
     assert signature(name, (NULL,) * count).result != t.NULL
@@ -328,3 +328,21 @@ def test_a_cast_that_is_not_exact_is_left_to_the_run(
     value: int | str, source: t.DataType, target: t.DataType
 ) -> None:
     assert convert(Literal(value, source), target) == Cast(Literal(value, source), target)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        (column("DOUBLE"), Literal(1.0, t.DOUBLE)),
+        (Literal(-1, t.INT), Literal(1.0, t.DOUBLE)),
+        (Literal(20, t.INT), Literal(1.5, t.DOUBLE)),
+        (Literal(2_000_000, t.INT), Literal(1, t.INT)),
+        (Literal("20", t.STRING), Literal(1, t.INT)),
+    ],
+)
+def test_a_delay_is_given_as_literals(settings: tuple[Literal, Literal]) -> None:
+    with pytest.raises(QueryError) as caught:
+        signature("delay", (column("BIGINT"), *settings))
+    assert caught.value.code == "function.arguments"
+    given = (column("INT"), Literal(20, t.INT), Literal(0.5, t.DOUBLE))
+    assert signature("delay", given).result == t.BOOLEAN

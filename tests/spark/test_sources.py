@@ -15,6 +15,7 @@ import pytest
 from evenflow import Flow, Sink
 from evenflow.errors import ConfigError, RunError
 from evenflow.spark.state.directory import StateDirectory
+from tests.spark.flows import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -397,3 +398,23 @@ def test_columns_of_a_table_that_spark_wrote_are_found(spark: SparkSession, tmp_
     pyarrow.parquet.write_table(small, tmp_path / "small.parquet")
     assert parquet_schema(str(tmp_path / "small.parquet")).ddl() == "`x` DOUBLE"
     assert spark.read.schema("x DOUBLE").parquet(str(tmp_path / "small.parquet")).first() == (1.5,)
+
+
+def test_what_a_batch_reads_is_limited_while_a_flow_runs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flow = Flow("f", tmp_path / "state")
+    flow.source("c", "constant", {"rate": 2000})
+    flow.sql("q", "SELECT id FROM c", Sink("memory"), every=0.1)
+    with flow.start(spark) as run:
+        until(lambda: run.answers("q").num_rows > 100)
+        assert run.set_limit("c", 7)
+
+        def small() -> bool:
+            last = run.runs[0].pace.last
+            return last is not None and last.rows[0] == 7
+
+        until(lambda: run.status() is not None and small())
+        until(lambda: (run.status()["sources"]["c"]["rows_behind"] or 0) > 100)
+        assert run.set_limit("c", None)
+        until(lambda: run.status() is not None and not small())

@@ -12,13 +12,16 @@ import pytest
 
 from evenflow.errors import StateError
 from evenflow.model.query import Query
+from evenflow.model.unit import Kind, Unit
 from evenflow.schedule.cut import begin
+from evenflow.spark.compile.gates import GatePlan
 from evenflow.spark.compile.stack import NOT_YET
+from evenflow.spark.gate.history import ControlHistory
 from evenflow.spark.state.directory import StateDirectory
 from evenflow.spark.state.manifest import Manifest, read_manifest, write_manifest
-from evenflow.spark.state.sealed import write_json
+from evenflow.spark.state.sealed import VERSION, write_json
 from evenflow.spark.unit.checkpoint import next_batch, watermark_of
-from evenflow.spark.unit.late_bound import LateBound
+from evenflow.spark.unit.told import Told
 from tests.schedule.sample import graph_of, window
 
 if TYPE_CHECKING:
@@ -100,7 +103,9 @@ def test_manifests_that_are_not_understood_are_refused(tmp_path: Path, text: str
 def test_a_newer_version_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "manifest.json"
     write_manifest(file, manifest_of(queries_of(**QUERIES)))
-    file.write_text(file.read_text().replace('"evenflow": 3', '"evenflow": 4'))
+    file.write_text(
+        file.read_text().replace(f'"evenflow": {VERSION}', f'"evenflow": {VERSION + 1}')
+    )
     with pytest.raises(StateError, match="newer"):
         read_manifest(file)
 
@@ -152,25 +157,31 @@ def test_the_next_batch_is_the_one_that_was_not_committed(tmp_path: Path) -> Non
     assert next_batch(tmp_path) == 10
 
 
+OPEN = [0, 0]
+"""What a batch is told of gates where there are none: version and closed bits."""
+
+
 def bounds(file: Path) -> list[int]:
     return [int(value) for value in file.read_text().split(",")]
 
 
 def test_the_late_bound_is_the_watermark_of_the_batch_before(tmp_path: Path) -> None:
     file = tmp_path / "bound.txt"
-    bound = LateBound(file, tmp_path)
+    history = ControlHistory(tmp_path / "gates.jsonl")
+    trunk = queries_of(**QUERIES)[0].operator
+    bound = Told(file, tmp_path, history, GatePlan(Unit("u1", Kind.HASH, trunk, (), 1.0)))
     bound.prepare()
-    assert bounds(file) == [1, 0]
+    assert bounds(file) == [1, 0, *OPEN]
     size = file.stat().st_size
     log(tmp_path, 0, 0, committed=True)
     log(tmp_path, 1, 4_000, committed=True)
     log(tmp_path, 2, 9_000, committed=False)
     assert watermark_of(tmp_path, 1) == 4_000
     bound.ensure()
-    assert bounds(file) == [1, 0]
+    assert bounds(file) == [1, 0, *OPEN]
     bound.prepare()
-    assert bounds(file) == [4_000_001, 0]
+    assert bounds(file) == [4_000_001, 0, *OPEN]
     bound.since_us = NOT_YET
     bound.batch_done(2)
-    assert bounds(file) == [9_000_001, NOT_YET]
+    assert bounds(file) == [9_000_001, NOT_YET, *OPEN]
     assert file.stat().st_size == size

@@ -13,7 +13,14 @@ import pyarrow as pa
 import pytest
 
 from evenflow.spark.source.generator_options import begin, generator_settings
-from evenflow.spark.source.generators import TICK_US, Generator, Place, make_generator
+from evenflow.spark.source.generators import (
+    TICK_US,
+    ConstantArrivals,
+    Generator,
+    Place,
+    SurgeArrivals,
+    make_generator,
+)
 
 KINDS = ("constant", "poisson", "burst", "meters")
 OPTIONS: dict[str, dict[str, str]] = {
@@ -223,3 +230,19 @@ def test_tasks_need_no_evenflow() -> None:
     assert done.returncode == 0, done.stderr
     last = rows(make_generator(made), Place(0), Place(10, 3))[-1]
     assert done.stdout.decode().split() == ["103", str(last["id"]), str(last["kwh"]), last["meter"]]
+
+
+@pytest.mark.parametrize("factor", [1, 3, 10])
+def test_a_surge_comes_and_goes(factor: int) -> None:
+    usual = ConstantArrivals(25_500)
+    surge = SurgeArrivals(usual, factor, 20, 50)
+    counts = surge.counts(0, 80)
+    assert counts[:20].tolist() == usual.counts(0, 20).tolist()
+    assert counts[50:].tolist() == usual.counts(50, 80).tolist()
+    assert counts[20:50].tolist() == (factor * usual.counts(20, 50)).tolist()
+    ids, times = surge.rows(0, 80)
+    assert ids.tolist() == list(range(int(counts.sum())))
+    assert (np.diff(times) >= 0).all()
+    assert np.bincount(times // TICK_US, minlength=80).tolist() == counts.tolist()
+    later = surge.rows(37, 80)
+    assert [each[-5:].tolist() for each in later] == [ids[-5:].tolist(), times[-5:].tolist()]

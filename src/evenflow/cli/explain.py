@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import enum
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenflow.cli.command import AsJson, FlowPath, Verbose, guarded, put
+from evenflow.cli.command import AsJson, FlowPath, State, Verbose, guarded, put
+from evenflow.errors import ConfigError
+
+if TYPE_CHECKING:
+    from evenflow.flow import Flow
 
 
 class Form(enum.Enum):
@@ -27,9 +32,36 @@ def explain(
     flow: FlowPath,
     form: AsForm = Form.TEXT,
     as_json: AsJson = False,
+    network: Annotated[
+        bool,
+        typer.Option("--network", help="Write the measured flow as a network file for planners."),
+    ] = False,
+    state: State = None,
     verbose: Verbose = False,  # noqa: ARG001  # read by `guarded`
 ) -> None:
     """Show the operators, which queries share them, and the units they become."""
     from evenflow.cli.flow_file import read_flow
 
-    put(read_flow(flow).explain("json" if as_json else form.value))
+    found = read_flow(flow)
+    form = Form.JSON if as_json else form
+    if network:
+        put(_network(found, state or found.state, form))
+    else:
+        put(found.explain(form.value))
+
+
+def _network(flow: Flow, state: Path, form: Form) -> str:
+    """Return the network file of a flow that was measured."""
+    import json
+
+    import yaml
+
+    from evenflow.control.measured import read_measured
+
+    if form not in (Form.TEXT, Form.JSON):
+        raise ConfigError(f"a network file is not written as {form.value}", "use text or json")
+    data = read_measured(flow.name, state)
+    if form is Form.JSON:
+        return json.dumps(data)
+    text: str = yaml.safe_dump(data, sort_keys=False, default_flow_style=None, width=100)
+    return text.rstrip("\n")

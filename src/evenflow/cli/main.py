@@ -12,12 +12,14 @@ from evenflow.cli.check import check, schema
 from evenflow.cli.command import put
 from evenflow.cli.compare import compare
 from evenflow.cli.control import pause, resume, stop, subscribe, unsubscribe
+from evenflow.cli.decisions import decisions
 from evenflow.cli.demo import demo
 from evenflow.cli.doctor import doctor
 from evenflow.cli.explain import explain
 from evenflow.cli.rejects import rejects
 from evenflow.cli.run import run
 from evenflow.cli.setup import setup
+from evenflow.cli.shed.commands import shed_app
 from evenflow.cli.status import status
 
 # Without markup typer does not import rich, which would double the time of --help.
@@ -31,11 +33,12 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_ON_FILES = (check, explain, run, status, rejects)
+_ON_FILES = (check, explain, run, status, rejects, decisions)
 _ON_RUNNING_FLOWS = (subscribe, unsubscribe, pause, resume, stop)
 _OTHERS = (compare, demo, setup, doctor, bench, schema)
 for command in (*_ON_FILES, *_ON_RUNNING_FLOWS, *_OTHERS):
     app.command()(command)
+app.add_typer(shed_app)
 
 
 def _show_version(wanted: bool) -> None:

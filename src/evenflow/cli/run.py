@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import enum
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +19,21 @@ from evenflow.cli.command import (
     guarded,
     wants_json,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from evenflow.model.flow import FlowSpec
+    from evenflow.spark.beside import Beside
+
+
+class Shed(enum.Enum):
+    """Whether the control loop may drop tuples."""
+
+    ON = "on"
+    OFF = "off"
+    DRY_RUN = "dry-run"
 
 
 @guarded
@@ -40,6 +56,13 @@ def run(
             help="Accept changed queries: start the whole flow over, its state forgotten.",
         ),
     ] = False,
+    shed: Annotated[
+        Shed | None,
+        typer.Option(
+            help="Drop tuples when load does not fit; dry-run only says what it would drop. "
+            "On if a query has a deadline, unless --available-now."
+        ),
+    ] = None,
     master: Master = None,
     as_json: AsJson = False,
     format_: AsFormat = Format.TEXT,
@@ -47,7 +70,7 @@ def run(
 ) -> None:
     """Run a flow until Ctrl-C, or as long as the options say."""
     from evenflow.cli.flow_file import read_flow
-    from evenflow.cli.progress import shown_progress
+    from evenflow.cli.progress import shown_progress, shown_steps
     from evenflow.cli.status import report_status
     from evenflow.spark.java import use_java
 
@@ -57,15 +80,35 @@ def run(
     use_java()
     from evenflow.spark.run import run_flow
 
+    where = state or found.state
+    beside = _control(spec, where, shed, available_now, shown_steps(verbose=verbose))
     with shown_progress(verbose=verbose) as on_progress:
         status = run_flow(
             spec,
-            state=state or found.state,
+            state=where,
             available_now=available_now,
             drain=drain,
             seconds=seconds,
             master=master,
             replace=replace,
             on_progress=on_progress,
+            beside=beside,
         )
     report_status(status, wants_json(as_json, format_))
+
+
+def _control(
+    spec: FlowSpec,
+    state: Path,
+    shed: Shed | None,
+    available_now: bool,
+    say: Callable[[str], None],
+) -> Beside:
+    """Return the control loop, switched on or off."""
+    from evenflow.control.shell import Control, Mode
+    from evenflow.control.stored import surveyor
+
+    if shed is None:
+        deadlines = any(query.deadline is not None for query in spec.queries)
+        shed = Shed.ON if deadlines and not available_now else Shed.OFF
+    return Control(state, mode=Mode(shed.value), survey=surveyor(spec, state, say))

@@ -108,6 +108,7 @@ def status_text(found: Status) -> str:
     if found.get("units"):
         lines += ["", _units_text(found), "", _sources_text(found)]
     lines += [f"{name} {trouble}" for name, q in queries.items() for trouble in _troubles(q)]
+    lines += _control_lines(found.get("control") or {})
     lines += [
         f"source {name} fails, next try in {cell_text(each.get('retry_seconds'))} s: "
         f"{each.get('reason')}"
@@ -115,6 +116,29 @@ def status_text(found: Status) -> str:
         if each.get("state") == "failing"
     ]
     return "\n".join(lines)
+
+
+def _control_lines(control: Mapping[str, Any]) -> list[str]:
+    """Return how the control loop stands, if there is something to say."""
+    state = control.get("state")
+    if state in (None, "off"):
+        return []
+    if state == "dead":
+        return [f"the control loop has ended: {control.get('reason')}"]
+    mode = " (dry run)" if control.get("shed") == "dry-run" else ""
+    if control.get("capacity") is None:
+        return [f"control{mode}: waits, {control.get('reason')}"]
+    line = (
+        f"control{mode}: {state}, load {cell_text(control.get('load'))} of "
+        f"{cell_text(control.get('capacity'))}"
+    )
+    if control.get("gates"):
+        line += (
+            f" instead of {cell_text(control.get('load_without_gates'))}, "
+            f"{control.get('value', 0.0):.0%} of the value kept"
+        )
+    surge = control.get("highest_surge")
+    return [line if surge is None else f"{line}; can serve {cell_text(surge)} times what arrives"]
 
 
 def _troubles(query: Mapping[str, Any]) -> Iterator[str]:

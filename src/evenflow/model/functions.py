@@ -7,6 +7,7 @@ Types are those of Spark's ANSI mode. `can_fail` says whether evaluation can rai
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from evenflow.errors import QueryError
@@ -45,6 +46,7 @@ TRUNCATE_UNITS = {
 """What date_trunc takes, and the one name that stands for it in a bound call."""
 
 MAX_ROUND_DIGITS = 18
+MOST_DELAY_US = 1_000_000
 
 _SIMPLE = (t.IntegerType, t.DoubleType, t.StringType, t.BooleanType, t.DateType, t.TimestampType)
 """Types whose values compare as they are; the common case is decided without further rules."""
@@ -265,6 +267,20 @@ def _date_trunc(name: str, arguments: Arguments) -> Signature:
     return _fixed(t.TIMESTAMP, t.STRING, t.TIMESTAMP)(name, arguments)
 
 
+def _delay(name: str, arguments: Arguments) -> Signature:
+    number, *settings = arguments
+    if not isinstance(number.type, t.IntegerType):
+        raise _mismatch(name, "a whole number", (number,))
+    for each, most in zip(settings, (MOST_DELAY_US, 1), strict=True):
+        value = each.value if isinstance(each, Literal) else None
+        if not isinstance(value, int | float | Decimal) or not 0 <= value <= most:
+            raise QueryError(
+                "function.arguments",
+                f"{name} takes microseconds up to {MOST_DELAY_US} and a share up to 1 as literals",
+            )
+    return Signature((t.BIGINT, t.DOUBLE, t.DOUBLE), t.BOOLEAN)
+
+
 _TEXT = _fixed(t.STRING, t.STRING)
 _TEXT_TEST = _fixed(t.BOOLEAN, t.STRING)
 _FROM_DATE = _fixed(t.INT, t.DATE)
@@ -332,6 +348,7 @@ FUNCTIONS: dict[str, Function] = {
         Function("date_trunc", "date_trunc('unit', ts)", "TIMESTAMP", 2, 2, _date_trunc),
         Function("unix_seconds", "unix_seconds(ts)", "BIGINT", 1, 1, _SECONDS),
         Function("unix_millis", "unix_millis(ts)", "BIGINT", 1, 1, _SECONDS),
+        Function("delay", "delay(n, microseconds, share)", "BOOLEAN", 3, 3, _delay),
     )
 }
 

@@ -62,10 +62,11 @@ class WrittenOff:
 
     late: int = 0
     cut: int = 0
+    gate: int = 0
 
     def __add__(self, other: WrittenOff) -> WrittenOff:
         """Return both together."""
-        return WrittenOff(self.late + other.late, self.cut + other.cut)
+        return WrittenOff(self.late + other.late, self.cut + other.cut, self.gate + other.gate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +173,9 @@ def layout_to_json(layout: UnitLayout) -> dict[str, Any]:
             }
             for era in layout.eras
         ],
-        "written_off": {str(n): [w.late, w.cut] for n, w in sorted(layout.written_off.items())},
+        "written_off": {
+            str(n): [w.late, w.cut, w.gate] for n, w in sorted(layout.written_off.items())
+        },
         "donors": list(layout.donors),
     }
 

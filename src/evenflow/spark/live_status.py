@@ -11,7 +11,7 @@ from evenflow.spark.unit.batch import QueryProgress
 from evenflow.spark.unit.tally import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from evenflow.model.query import Query
     from evenflow.schedule.life import QueryLife
@@ -58,9 +58,16 @@ def make_status(
         "seconds": round(seconds, 3),
         "units": found,
         "queries": queries,
+        "fairness": round(fairness([each["share_kept"] for each in queries.values()]), 6),
         "sources": {name: _source_status(name, units, supervisor, read) for name in sources},
         "operators": _operators(units, definitions, read),
     }
+
+
+def fairness(shares: Sequence[float]) -> float:
+    """Return Jain's index of shares: 1 if all are equal, 1/n if one of n has all."""
+    squares = sum(share * share for share in shares)
+    return sum(shares) ** 2 / (len(shares) * squares) if squares > 0 else 1.0
 
 
 def _read_rates(run: UnitRun) -> dict[str, float]:
@@ -115,6 +122,7 @@ class _Sum:
             self.progress.last_answer_at, progress.last_answer_at
         )
         self.progress.delay_seconds = _largest(self.progress.delay_seconds, progress.delay_seconds)
+        self.progress.share_kept = min(self.progress.share_kept, progress.share_kept)
 
 
 def _largest(*values: float | None) -> float | None:
@@ -134,7 +142,7 @@ def _query_status(known: QueryLife, query: Query, sum_: _Sum, *, running: bool) 
         "delay_seconds": None if delay is None else round(delay, 3),
         "deadline_seconds": query.deadline,
         "late": _late(query, sum_) if state == "running" else None,
-        "share_kept": 1.0,
+        "share_kept": round(sum_.progress.share_kept, 6),
         "answers": sum_.progress.answers,
         "answers_rejected": sum_.progress.answers_rejected,
         "counts": sum_.counts.as_json(),

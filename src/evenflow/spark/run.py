@@ -38,6 +38,7 @@ from evenflow.spark.unit.unit_run import Surroundings
 from evenflow.spark.units import Units
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     import pyarrow as pa
@@ -46,9 +47,11 @@ if TYPE_CHECKING:
     from evenflow.graph.graph import QueryOptions
     from evenflow.model.flow import FlowSpec
     from evenflow.model.query import Query, Sink
+    from evenflow.spark.beside import Beside
     from evenflow.spark.unit.unit_run import UnitRun
 
 OnProgress = Callable[[dict[str, Any]], None]
+
 _DRAIN_ROUNDS = 3
 
 
@@ -80,6 +83,8 @@ class Run:
         self._socket: ControlSocket | None = None
         self.stop_asked = threading.Event()
         """Set when somebody asks the flow to stop; whoever waits for it then stops it."""
+        self.also_told: dict[str, Callable[[], Any]] = {}
+        """What the status has besides, by name: of whoever works beside the run."""
         try:
             manifest = read_manifest(self._directory.manifest)
             if manifest is None:
@@ -96,6 +101,7 @@ class Run:
                 self.session,
                 self._sources.open,
                 self._sources.has_misfits,
+                self._sources.identity,
                 self._sources.open_table,
                 spec.applied,
                 self._definitions.queries,
@@ -289,6 +295,39 @@ class Run:
         """
         self._supervisor.ask(*requests)
 
+    # Gates.
+
+    @property
+    def gates(self) -> dict[str, float]:
+        """The fractions to keep that gates were set to, by query; 1 where it is not named."""
+        return self._units.gates
+
+    def set_gates(self, keep: Mapping[str, float]) -> None:
+        """Drop what comes to some queries, all but a fraction; gates of the others are open.
+
+        It holds from the next batch on that has not been planned yet, without a restart. Queries
+        over windows lose whole windows of keys, so that every answer is one of the exact run.
+
+        Raises:
+            ConfigError: There is no such query, or a fraction is not between 0 and 1.
+        """
+        for name, fraction in keep.items():
+            if name not in self.life.queries:
+                raise ConfigError(f"query {name[:64]} is not known")
+            if not 0 <= fraction <= 1:
+                raise ConfigError(f"query {name[:64]}: a gate keeps 0 to 1, not {fraction:g}")
+        with self._supervisor.still:
+            self._units.set_gates(keep)
+
+    def set_limit(self, source: str, rows: int | None) -> bool:
+        """Limit how many tuples of a source a batch reads, without a restart; None for no limit.
+
+        Returns:
+            Whether the source can do that. Those that make tuples can; files and topics have
+            options of their own, which hold from a start on.
+        """
+        return self._sources.set_limit(source, rows)
+
     # Asking.
 
     @property
@@ -300,6 +339,11 @@ class Run:
     def life(self) -> Life:
         """What all queries do."""
         return self._units.life
+
+    @property
+    def queries(self) -> Mapping[str, Query]:
+        """All queries, by name."""
+        return self._definitions.queries
 
     def answers(self, query: str) -> pa.Table:
         """Return all answers of a query with a memory sink, as a pyarrow Table.
@@ -332,7 +376,7 @@ class Run:
     def status(self, *, exact: bool = False, running: bool = True) -> dict[str, Any]:
         """Return the object of `evenflow status --json`."""
         with self._supervisor.still:
-            return make_status(
+            status = make_status(
                 self.spec.name,
                 self._units,
                 self._definitions.queries,
@@ -341,6 +385,7 @@ class Run:
                 exact=exact,
                 running=running,
             )
+        return status | {name: tell() for name, tell in self.also_told.items()}
 
 
 @contextmanager
@@ -373,6 +418,7 @@ def run_flow(  # noqa: PLR0913  # the options of the command
     master: str | None = None,
     replace: bool = False,
     on_progress: OnProgress | None = None,
+    beside: Beside | None = None,
 ) -> dict[str, Any]:
     """Run a flow to its end, for a time, or until interrupted; return its final status.
 
@@ -381,9 +427,17 @@ def run_flow(  # noqa: PLR0913  # the options of the command
     """
     run = Run(spec, session, state, master=master, replace=replace)
     try:
+        if beside is not None:
+            beside.prepare(run)
         run.start(available_now=available_now)
-        with suppress(KeyboardInterrupt), _interrupt() as interrupted:
-            run.wait(seconds=seconds, on_progress=on_progress, until=interrupted)
+        try:
+            if beside is not None:
+                beside.start()
+            with suppress(KeyboardInterrupt), _interrupt() as interrupted:
+                run.wait(seconds=seconds, on_progress=on_progress, until=interrupted)
+        finally:
+            if beside is not None:
+                beside.stop()
         run.pause_units()
         if drain:
             run.drain()

@@ -18,6 +18,7 @@ from evenflow.schedule.cut import build_units
 from evenflow.schedule.life import Facts, change, parts_to_write_off
 from evenflow.schedule.request import QueryState, Subscribe
 from evenflow.spark.compile.stack import NOT_YET
+from evenflow.spark.gate.history import ControlHistory
 from evenflow.spark.sink.cursor import close_cursors
 from evenflow.spark.sink.sinks import open_sinks
 from evenflow.spark.state.manifest import Manifest, write_manifest
@@ -77,6 +78,9 @@ class Units:
         self._available_now: bool | None = None
         """How units are started; None if they are not."""
         self.runs: dict[str, UnitRun] = {}
+        self._histories: dict[str, ControlHistory] = {}
+        """By unit, over all its changes."""
+        self._keep: dict[str, float] = {}
 
     @property
     def life(self) -> Life:
@@ -309,7 +313,7 @@ class Units:
     def _run_over_nothing(self, run: UnitRun, layout: UnitLayout) -> None:
         """Commit a first batch of a unit, in which it reads nothing of its sources."""
         around = replace(run.around, open_source=self._sources.open_nothing)
-        idle = UnitRun(run.charge, run.directory, around)
+        idle = UnitRun(run.charge, run.directory, around, run.history)
         idle.take_over(layout)
         idle.pulse(0)
         idle.start(available_now=True)
@@ -318,6 +322,26 @@ class Units:
         idle.raise_failure()
         idle.stop()
         idle.close()
+
+    # Gates.
+
+    @property
+    def gates(self) -> dict[str, float]:
+        """The fractions to keep that were asked for, by query; those that are not 1."""
+        return dict(self._keep)
+
+    def set_gates(self, keep: Mapping[str, float]) -> None:
+        """Have gates keep fractions of what comes to queries; those of all others are open."""
+        self._keep = {name: fraction for name, fraction in keep.items() if fraction < 1.0}
+        layouts = {layout.id: layout for layout in self.life.units}
+        for id_, history in self._histories.items():
+            if id_ in layouts:
+                self._ask(history, layouts[id_], self.life)
+
+    def _ask(self, history: ControlHistory, layout: UnitLayout, life: Life) -> None:
+        names = life.names
+        wanted = {number: self._keep.get(names[number], 1.0) for number in layout.numbers}
+        history.ask(wanted)
 
     # Building.
 
@@ -343,8 +367,12 @@ class Units:
         families = tuple(_without_old_since(f, late_us) for f in unit.families)
         charge = Charge(replace(unit, families=families), layout, carried, frozenset(running))
         around = replace(self._around, queries={**self._definitions.queries, **(new or {})})
+        history = self._histories.get(unit.id)
+        if history is None:
+            history = self._histories[unit.id] = ControlHistory(directory.gates)
+        self._ask(history, layout, life)
         try:
-            return UnitRun(charge, directory, around)
+            return UnitRun(charge, directory, around, history)
         except EvenflowError:
             raise
         except Exception as exc:

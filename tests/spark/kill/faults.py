@@ -7,6 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from evenflow.spark.gate.history import ControlHistory, GateRow
 from evenflow.spark.sink.sinks import FileSink
 from evenflow.spark.state.sealed import write_sealed
 from evenflow.spark.unit import saved_counts
@@ -45,7 +46,23 @@ def _counts_after_the_commit() -> None:
     vars(saved_counts)["write_sealed"] = late
 
 
+def _gates() -> None:
+    """Not a fault: gates close and open from batch to batch, the same for every process."""
+    begin = ControlHistory.begin
+
+    def begin_with_gates(self: ControlHistory, batch: int) -> GateRow:
+        fraction = FRACTIONS[batch % len(FRACTIONS)]
+        self.ask(dict.fromkeys(range(MOST_PARTS), fraction))
+        return begin(self, batch)
+
+    ControlHistory.begin = begin_with_gates  # type: ignore[method-assign]
+
+
+FRACTIONS = (1.0, 0.7, 0.4, 0.4, 0.9)
+MOST_PARTS = 64
+
 FAULTS: dict[str, Callable[[], None]] = {
+    "gates": _gates,
     "other names": _other_names,
     "counts after the commit": _counts_after_the_commit,
 }

@@ -19,7 +19,7 @@ from evenflow.model.expression import Column
 from evenflow.model.functions import aggregate_can_fail
 from evenflow.spark.compile.carriers import from_key, from_long
 from evenflow.spark.compile.columns import compile_expression
-from evenflow.spark.compile.keys import FAMILY
+from evenflow.spark.compile.keys import BITS, FAMILY, HASH
 from evenflow.spark.compile.stack import END
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ class AnswerPlan:
     output_errors: tuple[str, ...]
     """Columns that are TRUE where an answer that passed HAVING is rejected."""
     outputs: tuple[tuple[str, Part], ...]
+    sharing: tuple[int, ...] = ()
+    """Parts behind the same gate, itself included."""
 
 
 class AnswerCompiler:
@@ -90,7 +92,7 @@ class AnswerCompiler:
         computed = [value.alias(name) for name, value in self._computed.items()]
         names = [FAMILY, END, *(k.name for k in self._unit.key_slots)]
         names += [s.name for s in self._unit.slots]
-        return stack.select(*names, *computed), plans
+        return stack.select(*names, HASH, BITS, *computed), plans
 
     def _plan(self, family: Family, member: Member) -> AnswerPlan:
         scope = _Scope(family, member)
@@ -113,6 +115,7 @@ class AnswerCompiler:
             errors=tuple(errors),
             output_errors=tuple(output_errors),
             outputs=outputs,
+            sharing=tuple(m.number for m in family.members if m.condition == member.condition),
         )
 
     def _output(

@@ -21,6 +21,7 @@ from evenflow.errors import InternalError
 from evenflow.model import types as t
 from evenflow.model.expression import Call, Case, Cast, Column, Expression, Literal
 from evenflow.model.functions import can_fail
+from evenflow.spark.compile.delay import delayed
 from evenflow.spark.compile.types import to_spark
 
 if TYPE_CHECKING:
@@ -255,6 +256,15 @@ def _date_trunc(call: Call, parts: list[Compiled]) -> Compiled:
     return Compiled(start, parts[1].error, parts[1].null_on_error)
 
 
+def _delay(call: Call, parts: list[Compiled]) -> Compiled:
+    settings = [float(str(a.value)) for a in call.arguments[1:] if isinstance(a, Literal)]
+    if len(settings) != 2:
+        raise InternalError("delay without literal settings")
+    microseconds, share = settings
+    done = delayed(parts[0].value, microseconds, share)
+    return Compiled(done, parts[0].error, null_on_error=False)
+
+
 _MICROSECOND = datetime.resolution
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
@@ -272,6 +282,7 @@ _SPECIAL: dict[str, Callable[[Call, list[Compiled]], Compiled]] = {
     "round": _round,
     "like": _like,
     "date_trunc": _date_trunc,
+    "delay": _delay,
 }
 
 _SEES_NULL = ("<=>", "in", "is_null", "greatest", "least")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from evenflow.model.unit import Condition, Family, Member, Unit
     from evenflow.spark.compile.columns import Resolve
+    from evenflow.spark.compile.gates import GateColumns
     from evenflow.spark.compile.keys import StackKeys
 
 _KIND = 1 << 28
@@ -31,6 +32,11 @@ LATE, CUT, REJECTED, LEDGER, REST, PULSE, FAILED = (kind * _KIND for kind in ran
 
 NEWEST = PULSE + 1
 """Family number of what keeps the newest event time read of several sources in the state."""
+GATED = REST + _KIND // 2
+"""Family numbers of what gates dropped begin here; families are never so many."""
+MOST_FAMILIES = _KIND // 2
+US = "_us"
+"""The tuple's event time in microseconds; NULL if it has none that can be reckoned with."""
 _SECOND_US = 1_000_000
 
 _LEDGERS = 1024
@@ -79,6 +85,8 @@ class Entry:
     """The family whose slots it feeds."""
     windows: int = 1
     """Windows that a row of it is for: this one and the ones before, one slide apart."""
+    gated: bool = False
+    """Its rows are what gates of the family dropped; the value tells which conditions missed it."""
 
 
 @dataclass(slots=True)
@@ -97,9 +105,17 @@ class EntryBuilder:
     """Makes the entries of a unit, and what they need computed once per tuple."""
 
     def __init__(
-        self, unit: Unit, resolve: Resolve, keys: StackKeys, failed: SparkColumn | None
+        self,
+        unit: Unit,
+        resolve: Resolve,
+        keys: StackKeys,
+        failed: SparkColumn | None,
+        gates: GateColumns,
     ) -> None:
         self._unit = unit
+        self._gates = gates
+        self._masks: dict[tuple[int, int], SparkColumn] = {}
+        """Pass masks, by family and offset of the window."""
         self._resolve = resolve
         self._failed = failed
         self.once = Once()
@@ -110,10 +126,13 @@ class EntryBuilder:
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries of the unit: families, then rejects, then the ledger."""
+        if not self._unit.fine:
+            self._pass_masks()
         shared = _used_often(self._unit.families)
         for condition in shared:
             name = f"_p{len(self._conditions)}"
-            self._conditions[condition] = self.once.keep(name, self._holds(condition))
+            held = self.once.keep(name, F.when(self._seen(condition), self._holds(condition)))
+            self._conditions[condition] = held
         for family in self._unit.families:
             yield from self._family_entries(family)
         for family in self._unit.families:
@@ -125,7 +144,7 @@ class EntryBuilder:
         keyed = self._keys.is_keyed(family)
         keys = self._keys.indexes(family)
         if keyed:
-            wanted = self._condition(family.conditions[0])
+            wanted = self._gated(family, 0, self._condition(family.conditions[0]))
             value = F.when(wanted, self._keys.carried(family))
         else:
             value = self._mask(family)
@@ -134,7 +153,7 @@ class EntryBuilder:
         for offset, windows in self._offsets(family.window):
             yield Entry(
                 family=family.number,
-                value=value,
+                value=self._of_window(family, offset, value),
                 slide=family.window.slide_us,
                 offset=offset,
                 keys=keys,
@@ -154,9 +173,12 @@ class EntryBuilder:
 
     def _mask(self, family: Family) -> SparkColumn:
         if len(family.conditions) == 1:
-            return F.when(self._condition(family.conditions[0]), F.lit(ALL_BITS).cast(LONG))
+            wanted = self._gated(family, 0, self._condition(family.conditions[0]))
+            return F.when(wanted, F.lit(ALL_BITS).cast(LONG))
         bits = [
-            F.when(self._condition(c), F.lit(1 << i).cast(LONG)).otherwise(F.lit(0).cast(LONG))
+            F.when(self._gated(family, i, self._condition(c)), F.lit(1 << i).cast(LONG)).otherwise(
+                F.lit(0).cast(LONG)
+            )
             for i, c in enumerate(family.conditions)
         ]
         mask = reduce(lambda a, b: a.bitwiseOR(b), bits)
@@ -169,12 +191,25 @@ class EntryBuilder:
             return
         if self._failed is not None:
             error = error & ~self._failed
+        error = self._gated(family, member.condition, error)
         window = family.window
         value = self.once.keep(f"_e{member.number}", F.when(error, F.lit(ALL_BITS).cast(LONG)))
         self.rejecting.append(value.isNotNull())
         for offset, windows in self._offsets(window):
-            special = self._special(REJECTED + member.number, value, window.slide_us, offset)
+            own = self._of_window(family, offset, value, member.condition)
+            special = self._special(REJECTED + member.number, own, window.slide_us, offset)
             yield replace(special, windows=windows)
+
+    def gated_entries(self) -> Iterator[Entry]:
+        """Yield the entries of what gates drop. They are known when `entries` are."""
+        for family in self._unit.families if not self._unit.fine else ():
+            for offset, _ in self._offsets(family.window):
+                value = self._gates.dropped(family, self._masks[family.number, offset])
+                if self._failed is not None:
+                    value = F.when(~self._failed, value)
+                slide = family.window.slide_us
+                special = self._special(family.number, value, slide, offset)
+                yield replace(special, of=family, gated=True)
 
     def _ledger_entries(self) -> Iterator[Entry]:
         one = F.lit(ALL_BITS).cast(LONG)
@@ -197,9 +232,58 @@ class EntryBuilder:
             oldest = size - 1 - (Window(size, slide).per_tuple - 1) * slide
             yield self._special(number(self._unit.era, 1 + index), value, slide, oldest)
 
+    def nobody(self) -> Entry:
+        """Return the entry of a position at which there are no rows."""
+        return self._special(0, F.lit(None).cast(LONG), None, 0)
+
     def _special(self, family: int, value: SparkColumn, slide: int | None, offset: int) -> Entry:
         keys = (None,) * len(self._unit.key_slots)
         return Entry(family, value, slide, offset, keys, False, None)
+
+    # Gates.
+
+    def _pass_masks(self) -> None:
+        """Have what gates let pass computed once per tuple, before everything else."""
+        for name, value in self._gates.once.items():
+            self.once.keep(name, value)
+        for family in self._unit.families:
+            for offset, _ in self._offsets(family.window):
+                name = f"{family.number}_{offset}"
+                made = self._keys.window_hash(family, window_end(family.window.slide_us, offset))
+                if len(family.conditions) > 1:
+                    made = self.once.keep(f"_h{name}", F.when(self._gates.closed(family), made))
+                mask = self.once.keep(f"_g{name}", self._gates.mask(family, made))
+                self._masks[family.number, offset] = mask
+
+    def _gated(self, family: Family, condition: int, wanted: SparkColumn) -> SparkColumn:
+        """Return what a condition says of tuples that it may see in some window."""
+        masks = [mask for (number, _), mask in self._masks.items() if number == family.number]
+        if not masks:
+            return wanted
+        some = reduce(lambda a, b: a.bitwiseOR(b), masks)
+        return (some.bitwiseAND(F.lit(1 << condition).cast(LONG)) != 0) & wanted
+
+    def _of_window(
+        self, family: Family, offset: int, value: SparkColumn, condition: int | None = None
+    ) -> SparkColumn:
+        """Return an entry's value, as far as gates let the tuple pass in that window."""
+        mask = self._masks.get((family.number, offset))
+        if mask is None or family.window.per_tuple == 1:
+            return value
+        if condition is not None or len(family.conditions) == 1:
+            bit = F.lit(1 << (condition or 0)).cast(LONG)
+            return F.when(mask.bitwiseAND(bit) != 0, value)
+        passed = value.bitwiseAND(mask)
+        return F.when(passed != 0, passed)
+
+    def _seen(self, condition: Condition) -> SparkColumn:
+        """Return whether some family's gate lets a condition see the tuple."""
+        seen = F.lit(False)
+        for family in self._unit.families:
+            for bit, each in enumerate(family.conditions):
+                if each == condition:
+                    seen = seen | self._gated(family, bit, F.lit(True))
+        return seen
 
     # Conditions.
 
@@ -224,6 +308,12 @@ class EntryBuilder:
             if error is not None:
                 errors.append(F.coalesce(compiled.value, F.lit(False)) & error)
         return reduce(lambda a, b: a | b, errors) if errors else None
+
+
+def window_end(slide: int, offset: int) -> SparkColumn:
+    """Return the last microsecond of a window that a tuple is in."""
+    us = F.col(US)
+    return us - F.pmod(us, F.lit(slide)) + offset
 
 
 def _used_often(families: Sequence[Family]) -> list[Condition]:

@@ -36,15 +36,29 @@ CHUNK = 1 << _CHUNK_BITS
 """Entries per chunk: as fast as larger ones, and predicates of 500 bytecodes still fit."""
 
 
-def expand(frame: DataFrame, kept: Sequence[str], values: Sequence[Column]) -> DataFrame:
+def expand(
+    frame: DataFrame,
+    kept: Sequence[str],
+    values: Sequence[Column],
+    guarded: tuple[Column, Sequence[Column]] | None = None,
+) -> DataFrame:
     """Return, for every tuple, a row for each value that is not NULL.
 
     Args:
         frame: The tuples.
         kept: Columns that rows keep of their tuple.
         values: One per entry, 64-bit integers.
+        guarded: More values, and whether one of them can be other than NULL. They begin at the
+            position `guarded_from`.
     """
+    start = guarded_from(len(values), len(guarded[1])) if guarded is not None else 0
+    if guarded is not None and start == len(values):
+        values, guarded = [*values, *guarded[1]], None
     chunks = [F.array(*values[i : i + CHUNK]) for i in range(0, len(values), CHUNK)]
+    if guarded is not None:
+        some, more = guarded
+        parts = (more[i : i + CHUNK] for i in range(0, len(more), CHUNK))
+        chunks += [F.when(some, F.array(*part)) for part in parts]
     if len(chunks) == 1:
         rows = frame.select(*kept, F.posexplode(chunks[0]).alias(AT, VALUE))
         return rows.filter(F.col(VALUE).isNotNull())
@@ -55,6 +69,11 @@ def expand(frame: DataFrame, kept: Sequence[str], values: Sequence[Column]) -> D
     chunk = F.octet_length(F.col(_NAME)).bitwiseAND(F.lit(most - 1))
     at = F.shiftleft(chunk, _CHUNK_BITS).bitwiseOR(F.col(_WITHIN))
     return rows.filter(F.col(VALUE).isNotNull()).select(*kept, at.alias(AT), VALUE)
+
+
+def guarded_from(values: int, guarded: int) -> int:
+    """Return where guarded values begin: right behind the others if all fit in one chunk."""
+    return values if values + guarded <= CHUNK else -(-values // CHUNK) * CHUNK
 
 
 def choose(frame: DataFrame, kept: Sequence[str], which: Column, value: Column) -> DataFrame:

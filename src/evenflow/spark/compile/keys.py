@@ -27,6 +27,7 @@ from evenflow.model.functions import can_fail
 from evenflow.spark.compile.carriers import LONG, to_key
 from evenflow.spark.compile.columns import compile_expression
 from evenflow.spark.compile.expand import AT, VALUE, look_up, one_or_array
+from evenflow.spark.compile.gates import positive_hash
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 FAMILY = "_family"
 """What a group is: a family's number, below the bits of its NULL keys."""
+HASH, BITS = "_hash", "_bits"
+"""Of a group: the hash of its keys and window; the bits above the family's number."""
 
 _NULL_BITS = 32
 """The bit of the first key slot."""
@@ -95,6 +98,15 @@ class StackKeys:
             known.append(key)
         return known.index(key)
 
+    def window_hash(self, family: Family, end: SparkColumn) -> SparkColumn:
+        """Return the hash of a tuple's key and window, by which gates drop."""
+        used = dict(zip(family.key_slots, family.keys, strict=True))
+        keys = [
+            self._key(used[slot], slot) if slot in used else _constant(slot.carrier)
+            for slot in self._slots
+        ]
+        return positive_hash([*keys, end])
+
     def once(self) -> dict[str, SparkColumn]:
         """Return what is computed once per tuple and needed by its rows."""
         columns: dict[str, SparkColumn] = {}
@@ -120,6 +132,14 @@ class StackKeys:
     def _key(self, key: Expression, slot: KeySlot) -> SparkColumn:
         value = compile_expression(key, self._resolve).value
         return never_null(to_key(value, key.type, slot.carrier), slot.carrier)
+
+    def row_hash(self, entries: Sequence[Entry], end: SparkColumn) -> SparkColumn:
+        """Return the hash of an expanded row's key and window, by which gates drop."""
+        keys = [
+            never_null(self._of_slot(at, entries), slot.carrier)
+            for at, slot in enumerate(self._slots)
+        ]
+        return positive_hash([*keys, end])
 
     def columns(self, entries: Sequence[Entry], late: SparkColumn) -> list[SparkColumn]:
         """Return the key slots of an expanded row. Late rows are counted without their keys."""
@@ -185,14 +205,23 @@ def without_bits(family: SparkColumn) -> SparkColumn:
     return family.bitwiseAND(F.lit((1 << _NULL_BITS) - 1).cast(LONG)).cast(st.IntegerType())
 
 
-def with_nulls(groups: DataFrame, unit: Unit) -> DataFrame:
-    """Return a stack's groups with their family number alone and with NULL keys."""
+def with_nulls(groups: DataFrame, unit: Unit, end: str) -> DataFrame:
+    """Return a stack's groups with their family number alone and with NULL keys.
+
+    Beside them stand the hash by which gates drop, and what is in the bits.
+    """
     bits = F.col(FAMILY)
     restored: dict[str, SparkColumn] = {FAMILY: without_bits(bits).alias(FAMILY)}
     for at, slot in enumerate(unit.key_slots[:_MOST_BITS]):
         present = bits.bitwiseAND(_bit(_NULL_BITS + at)) == 0
         restored[slot.name] = F.when(present, F.col(slot.name)).alias(slot.name)
-    return groups.select(*(restored.get(name, F.col(name)) for name in groups.columns))
+    keys = [never_null(F.col(slot.name), slot.carrier) for slot in unit.key_slots]
+    hash_ = positive_hash([*keys, F.unix_micros(F.col(end))])
+    return groups.select(
+        *(restored.get(name, F.col(name)) for name in groups.columns),
+        hash_.alias(HASH),
+        F.shiftright(bits, _NULL_BITS).alias(BITS),
+    )
 
 
 def _bit(number: int | None) -> SparkColumn:

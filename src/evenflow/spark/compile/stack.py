@@ -22,12 +22,14 @@ for all windows of a family, and its rows are expanded a second time, by window.
 The window's end minus one microsecond, as a plain timestamp with the watermark's metadata, is the
 event-time key: windows of all sizes live in one state, close and turn late exactly as in Spark.
 
-Four kinds of rows besides answers share the state, so that counts commit with the batch: late rows
+Five kinds of rows besides answers share the state, so that counts commit with the batch: late rows
 (`LATE` + family; their window is closed, their counts say so per condition), cut rows (`CUT` +
-family; their window began before the family did), rejected rows (`REJECTED` + member number) and
-the ledgers (`LEDGER`, one row per tuple, by era; `FAILED`, of those on which the trunk failed and
-which all reject). They carry the smallest event time that is not late, `late bound`, and so come
-out with the next window. Samples of rejected tuples are observed on the way (`sample`).
+family; their window began before the family did), rejected rows (`REJECTED` + member number), rows
+of what gates dropped (`GATED` + family, with the version of the gates; they leave with the answers
+of their window, and tell which of those are not whole) and the ledgers (`LEDGER`, one row per
+tuple, by era; `FAILED`, of those on which the trunk failed and which all reject). All but those of
+gates carry the smallest event time that is not late, `late bound`, and so come out with the next
+window. Samples of rejected tuples are observed on the way (`sample`).
 
 The watermark tells how far a unit has read, but of several sources it is that of the slowest.
 There a row per second of event time (`NEWEST`) stays in the state until the watermark has passed
@@ -45,13 +47,25 @@ from evenflow.model.expression import Column, walk
 from evenflow.spark.compile.carriers import LONG
 from evenflow.spark.compile.entries import (
     CUT,
+    GATED,
     LATE,
     NEWEST,
+    US,
     EntryBuilder,
     failed_ledger,
     ledger,
+    window_end,
 )
-from evenflow.spark.compile.expand import AT, VALUE, choose, expand, look_up, one_or_array, pick
+from evenflow.spark.compile.expand import (
+    AT,
+    VALUE,
+    choose,
+    expand,
+    guarded_from,
+    look_up,
+    one_or_array,
+    pick,
+)
 from evenflow.spark.compile.keys import FAMILY, StackKeys, never_null, with_nulls
 from evenflow.spark.compile.sample import observe_rejects, sample_text
 from evenflow.spark.compile.slots import SlotInputs
@@ -65,11 +79,10 @@ if TYPE_CHECKING:
     from evenflow.model.unit import Unit
     from evenflow.spark.compile.columns import Resolve
     from evenflow.spark.compile.entries import Entry
+    from evenflow.spark.compile.gates import GateColumns
 
 END = "_end"
 """The last microsecond of a group's window."""
-US = "_us"
-"""The tuple's event time in microseconds; NULL if it has none that can be reckoned with."""
 _MOST_US = 9 * 10**18
 """Event times beyond this, 285,000 years from 1970, count as none: the ends of windows around them
 may not fit into 64 bits, which would end the batch for everybody."""
@@ -87,10 +100,11 @@ NOT_YET = -(1 << 62)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Event times in microseconds that each batch is told."""
+    """What each batch is told: event times in microseconds, and what gates keep."""
 
     late: SparkColumn
     """The smallest that is not late."""
+    gates: GateColumns
     since: SparkColumn | None = None
     """The newest that was read before the families began whose `since_us` is `NOT_YET`."""
 
@@ -117,7 +131,7 @@ class StackBuilder:
             frame: The trunk's tuples, watermark set.
             resolve: Finds the trunk's columns in `frame`.
             event_time: The trunk's event time.
-            bounds: What is late, and what is cut.
+            bounds: What is late, what is cut, and what gates drop.
             delay_ms: The watermark's delay, for the metadata of the event-time key.
             pulse: Not NULL on rows that only move the watermark, if there are such rows.
             why: Not NULL on tuples that all queries reject, if there are such tuples.
@@ -127,25 +141,32 @@ class StackBuilder:
         self._resolve = resolve
         self._event_time = event_time
         self._bounds = bounds
+        self._gates = bounds.gates
         self._delay_ms = delay_ms
         self._pulse = pulse
         self._narrow = unit.narrow
         self._keys = StackKeys(unit, resolve)
         self._why = why
         self._failed = None if why is None else why.isNotNull()
-        self._builder = EntryBuilder(unit, resolve, self._keys, self._failed)
+        self._builder = EntryBuilder(unit, resolve, self._keys, self._failed, bounds.gates)
 
     def build(self) -> DataFrame:
-        """Return the grouped and aggregated stream: family, end, key slots, slots."""
+        """Return the grouped and aggregated stream: family, end, key slots, slots, hash, bits."""
         self._builder.once.keep("_bound", self._bounds.late)
         entries = list(self._builder.entries())
-        rows = self._rows(self._expand(entries), entries)
+        gated = list(self._builder.gated_entries())
+        start = len(entries) if self._narrow else guarded_from(len(entries), len(gated))
+        # Between the two there are positions of no entry.
+        between = [self._builder.nobody()] * (start - len(entries))
+        rows = self._expand(entries, gated)
+        entries += between + gated
+        rows = self._rows(rows, entries, start)
         inputs = SlotInputs(self._unit, self._resolve, entries)
         keys = [FAMILY, END, *(k.name for k in self._unit.key_slots)]
         groups = rows.groupBy(*keys).agg(*(inputs.aggregate(slot) for slot in self._unit.slots))
-        return with_nulls(groups, self._unit)
+        return with_nulls(groups, self._unit, END)
 
-    def _expand(self, entries: Sequence[Entry]) -> DataFrame:
+    def _expand(self, entries: Sequence[Entry], gated: Sequence[Entry]) -> DataFrame:
         once = self._builder.once
         us = F.col(US)
         kept = self._times(entries) | self._keys.once()
@@ -165,10 +186,12 @@ class StackBuilder:
             frame = observe_rejects(frame, self._builder.rejecting, sample)
         names = [US, "_bound", *self._arguments(), *kept]
         if not self._narrow:
-            return expand(frame, names, [e.value for e in entries])
-        family, rest, pulse, failed = range(4)
+            more = (self._gates.any_closed, [e.value for e in gated]) if gated else None
+            return expand(frame, names, [e.value for e in entries], more)
+        family, rest, pulse, failed, dropped = range(5)
+        drops = us.isNotNull() & gated[0].value.isNotNull()
         wanted = us.isNotNull() & F.col("_wanted").isNotNull()
-        which = F.when(wanted, F.lit(family)).otherwise(F.lit(rest))
+        which = F.when(drops, F.lit(dropped)).when(wanted, F.lit(family)).otherwise(F.lit(rest))
         if self._failed is not None:
             which = F.when(self._failed, F.lit(failed)).otherwise(which)
         if self._pulse is not None:
@@ -190,7 +213,8 @@ class StackBuilder:
             names.append(f"c{at}")
         return names
 
-    def _rows(self, expanded: DataFrame, entries: Sequence[Entry]) -> DataFrame:
+    def _rows(self, expanded: DataFrame, entries: Sequence[Entry], gated: int) -> DataFrame:
+        """Return what is grouped. Rows of what gates drop have positions from `gated` on."""
         at, bound, us = F.col(AT), F.col("_bound"), F.col(US)
         rows = expanded if self._narrow else self._wanted(expanded, entries)
         if self._unit.fine:
@@ -207,13 +231,18 @@ class StackBuilder:
             own = F.when(at_bound, bound).otherwise(own)
             late = late & ~special
         number = look_up([e.family for e in entries], at).cast(LONG)
-        family = F.when(late, number + F.lit(LATE).cast(LONG))
-        aside = late
+        dropped = at >= gated
+        if self._unit.fine:
+            hash_ = self._keys.row_hash(entries, end)
+            dropped = self._gates.drops_row([e.of for e in entries], at, hash_)
+        as_dropped = (number + F.lit(GATED).cast(LONG)).bitwiseOR(self._gates.version_bits)
+        family = F.when(dropped, as_dropped).when(late, number + F.lit(LATE).cast(LONG))
+        aside = late | dropped if self._unit.fine else late
         cut = self._cut(entries, end)
         if cut is not None:
             own = F.when(cut, bound).otherwise(own)
             family = family.when(cut, number + F.lit(CUT).cast(LONG))
-            aside = late | cut
+            aside = aside | cut
         nulls = self._keys.null_bits(entries)
         family = family.otherwise(number if nulls is None else number.bitwiseOR(nulls))
         metadata = {"spark.watermarkDelayMs": self._delay_ms}
@@ -234,8 +263,7 @@ class StackBuilder:
             slides = self._slides(entries)
             times[START] = one_or_array([us - F.pmod(us, F.lit(slide)) for slide in slides])
         elif self._ends(entries):
-            ends = [us - F.pmod(us, F.lit(slide)) + offset for slide, offset in self._ends(entries)]
-            times[LAST] = one_or_array(ends)
+            times[LAST] = one_or_array([window_end(*each) for each in self._ends(entries)])
         if self._bounds.since is not None:
             sizes = self._sizes_to_come(entries)
             times[TOO_EARLY] = one_or_array([F.col("_since") + size for size in sizes])

@@ -13,14 +13,17 @@ import pyarrow.compute as pc
 
 from evenflow.model import types as t
 from evenflow.spark.compile.answers import AnswerPlan, Copy, Part, Quotient
+from evenflow.spark.compile.entries import GATED
 from evenflow.spark.compile.keys import FAMILY
 from evenflow.spark.compile.sample import MOST_SAMPLES
 from evenflow.spark.compile.stack import END
 from evenflow.spark.compile.types import to_arrow
+from evenflow.spark.gate.whole import Window, split_windows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from evenflow.spark.gate.history import GateRow
 
 _MOST_ANSWERS = 2
 """Rejected answers of a query that are shown, per batch."""
@@ -72,6 +75,10 @@ class Apart:
     """Some of the tuples that were rejected."""
     answer_samples: dict[int, list[str]] = field(default_factory=dict)
     """Some of the answers that were, by part."""
+    cut: dict[int, int] = field(default_factory=dict)
+    """By part, tuples of windows that are not answered because gates dropped the rest."""
+    windows: dict[int, list[Window]] = field(default_factory=dict)
+    """By part, windows of which gates dropped something."""
 
     def add(self, other: Apart) -> None:
         """Add what another part of the batch's rows says."""
@@ -84,19 +91,41 @@ class Apart:
             known_sums = self.totals.setdefault(family, {})
             for name, value in sums.items():
                 known_sums[name] = known_sums.get(name, 0) + value
+        for number, count in other.cut.items():
+            self.cut[number] = self.cut.get(number, 0) + count
+        for number, windows in other.windows.items():
+            self.windows.setdefault(number, []).extend(windows)
         self.samples = [*self.samples, *other.samples][:MOST_SAMPLES]
         self.answer_samples.update(other.answer_samples)
 
 
-def take_apart(table: pa.Table, plans: Sequence[AnswerPlan], counts: Sequence[str]) -> Apart:
-    """Take rows of a stack apart."""
+def take_apart(
+    table: pa.Table,
+    plans: Sequence[AnswerPlan],
+    counts: Sequence[str],
+    gates: Mapping[int, GateRow],
+) -> Apart:
+    """Take rows of a stack apart.
+
+    Args:
+        table: The rows; all of a family are there.
+        plans: How answers are made.
+        counts: Columns that count.
+        gates: What gates kept, by version.
+    """
     apart = Apart()
     if table.num_rows == 0:
         return apart
     rows = Rows(table)
     apart.totals = rows.totals(counts)
     for plan in plans:
-        made, rejected = answers(rows, plan)
+        family, dropped = rows.of(plan.family), rows.of(GATED + plan.family)
+        if dropped is not None:
+            parted = split_windows(family, dropped, plan, gates)
+            family = parted.whole
+            apart.cut[plan.number] = parted.cut
+            apart.windows[plan.number] = parted.windows
+        made, rejected = answers(family, plan)
         if made is not None:
             apart.answers[plan.number] = made
         if rejected is not None:
@@ -105,9 +134,13 @@ def take_apart(table: pa.Table, plans: Sequence[AnswerPlan], counts: Sequence[st
     return apart
 
 
-def answers(rows: Rows, plan: AnswerPlan) -> tuple[pa.Table | None, pa.Table | None]:
-    """Return a query's answers, and those that were rejected; None where there are none."""
-    table = rows.of(plan.family)
+def answers(table: pa.Table | None, plan: AnswerPlan) -> tuple[pa.Table | None, pa.Table | None]:
+    """Return a query's answers, and those that were rejected; None where there are none.
+
+    Args:
+        table: The rows of its family, if there are any.
+        plan: How answers are made.
+    """
     if table is None:
         return None, None
     keep = pc.greater(table.column(plan.count), 0)

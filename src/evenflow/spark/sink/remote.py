@@ -7,7 +7,7 @@ pickled by value: nothing of Evenflow has to be installed there.
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from pyspark import TaskContext, cloudpickle
 from pyspark.sql import types as st
 
 import evenflow
+from evenflow.spark.gate.whole import Window
 from evenflow.spark.sink.demux import Apart
 from evenflow.spark.sink.files import write_file
 
@@ -63,11 +64,14 @@ def deliver_remotely(
 
     done = Done()
     for row in frame.mapInArrow(work, _REPORT).collect():
-        kept, said, counts, files, failures = pickle.loads(row["report"])
+        kept, said, dropped, counts, files, failures = pickle.loads(row["report"])
         answers = {n: pa.ipc.open_stream(data).read_all() for n, data in kept.items()}
         done.files.update(files)
         done.failures.update(failures)
-        done.apart.add(Apart(answers, *said))
+        part = Apart(answers, *said)
+        for number, windows in dropped.items():
+            part.windows[number] = [Window(*each) for each in windows]
+        done.apart.add(part)
         for number, count in counts.items():
             done.rows[number] = done.rows.get(number, 0) + count
     return done
@@ -99,8 +103,16 @@ def _work(
             else:
                 files.append(str(path))
     kept = {n: _bytes(t) for n, t in apart.answers.items() if n in inline}
-    said = (apart.answers_rejected, apart.totals, apart.samples, apart.answer_samples)
-    report = pickle.dumps((kept, said, rows, files, failures))
+    said = (
+        apart.answers_rejected,
+        apart.totals,
+        apart.samples,
+        apart.answer_samples,
+        apart.cut,
+    )
+    # As plain data: the driver cannot unpickle what is of classes that were sent by value.
+    dropped = {n: [astuple(window) for window in found] for n, found in apart.windows.items()}
+    report = pickle.dumps((kept, said, dropped, rows, files, failures))
     return pa.record_batch([pa.array([report], pa.binary())], schema=_SCHEMA)
 
 

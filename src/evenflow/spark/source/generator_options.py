@@ -108,8 +108,13 @@ _EVERY: dict[str, Parse] = {
     "max_rows_per_batch": whole(1, 2**62),
     "partitions": whole(1, 10_000),
 }
+_SURGE: dict[str, Parse] = {
+    "surge": whole(1, 1000),
+    "surge_after": parse_duration,
+    "surge_for": parse_duration,
+}
 _OWN: dict[str, dict[str, Parse]] = {
-    "constant": _RATE,
+    "constant": {**_RATE, **_SURGE},
     "poisson": _RATE,
     "burst": {
         "interval": parse_duration,
@@ -118,6 +123,7 @@ _OWN: dict[str, dict[str, Parse]] = {
     },
     "meters": {
         **_RATE,
+        **_SURGE,
         "meters": whole(1, 10_000_000),
         "feeders": whole(1, 10_000_000),
         "districts": whole(1, 10_000_000),
@@ -148,7 +154,10 @@ def generator_settings(format_: str, options: Mapping[str, str], partitions: int
         "rows": values.get("rows"),
         "partitions": values.get("partitions", partitions),
     }
-    rate = _add_rate(settings, values)
+    settings["surge"] = values.get("surge", 1)
+    settings["surge_after_ticks"] = round(values.get("surge_after", 60.0) * _TICKS_PER_SECOND)
+    settings["surge_ticks"] = round(values.get("surge_for", 60.0) * _TICKS_PER_SECOND)
+    rate = settings["surge"] * _add_rate(settings, values)
     if format_ == "meters":
         _add_meters(settings, values)
     most = max(_BATCH_ROWS, round(rate * _BATCH_SECONDS))

@@ -10,6 +10,7 @@ import itertools
 import json
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyspark.cloudpickle
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 FORMAT = "evenflow_generator"
 _WITHOUT_END = 2**62
+_COUNTED = 100_000_000
+"""Tuples that wait are counted up to this."""
 _TASK_ROWS = 10_000
 """Fewer tuples than this are not worth a task of their own."""
 
@@ -69,6 +72,8 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._generator = make_generator(settings)
         self._available_now = False
         self._due: int | None = None
+        self._there: int | None = None
+        """How many tuples there were when a batch was last asked for."""
 
     def initialOffset(self) -> dict[str, int]:
         """Return the offset before the first tuple."""
@@ -86,6 +91,8 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """Return the offset after all tuples that are due, within the limit."""
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else _WITHOUT_END
+        if not self._available_now:
+            most = min(most, _told_limit(self._settings.get("limit_file")))
         rows = self._settings["rows"]
         until = self._due_tick() if self._due is None else self._due
         if rows is not None:
@@ -94,14 +101,20 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 until = _WITHOUT_END  # finite, so all of it is there
         if most <= 0:
             return start
-        end, taken = self._generator.advance(Place(start["tick"], start["index"]), until, most)
+        place = Place(start["tick"], start["index"])
+        end, taken = self._generator.advance(place, until, most)
+        self._there = start["rows"] + taken
         if taken == 0:
             return start
+        if taken == most and not self._available_now:
+            # It was limited: what is left waits.
+            left = self._generator.advance(end, until, _COUNTED)[1]
+            self._there += left if rows is None else min(left, rows - self._there)
         return {"tick": end.tick, "index": end.index, "rows": start["rows"] + taken}
 
     def reportLatestOffset(self) -> dict[str, int] | None:
-        """Return nothing: what is due changes with the clock."""
-        return None
+        """Return how many tuples there were, for whoever asks how far a flow is behind."""
+        return None if self._there is None else {"rows": self._there}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """Return equal ranges of ticks, no more than there are tasks to run at once."""
@@ -126,3 +139,11 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _due_tick(self) -> int:
         """Return the first tick that has not passed yet."""
         return (time.time_ns() // 1000 - int(self._settings["wall_us"])) // TICK_US
+
+
+def _told_limit(file: str | None) -> int:
+    """Return the limit that may be set while a flow runs. What is read is in the offset log."""
+    try:
+        return int(Path(file).read_text()) if file is not None else _WITHOUT_END
+    except (OSError, ValueError):
+        return _WITHOUT_END

@@ -85,10 +85,39 @@ class ConstantArrivals:
     milli_rate: int
     """Tuples in a thousand seconds."""
 
-    def _before(self, ticks: Ints) -> Ints:
+    def before(self, ticks: Ints) -> Ints:
         """Return how many tuples come before each tick, without overflow for any tick."""
         rounds, rest = ticks // 10_000, ticks % 10_000
         return rounds * self.milli_rate - (-rest * self.milli_rate) // 10_000
+
+    def counts(self, first: int, last: int) -> Ints:
+        """Return how many arrive in each tick."""
+        return np.diff(self.before(np.arange(first, last + 1, dtype=np.int64)))
+
+    def rows(self, first: int, last: int) -> tuple[Ints, Ints]:
+        """Return ids and times."""
+        begin, end = self.before(np.array([first, last], dtype=np.int64)).tolist()
+        ids = np.arange(begin, end, dtype=np.int64)
+        rounds = ids // self.milli_rate
+        rest = ids - rounds * self.milli_rate
+        return ids, rounds * 1_000_000_000 + rest * 1_000_000_000 // self.milli_rate
+
+
+@dataclass(frozen=True)
+class SurgeArrivals:
+    """Equidistant tuples that come several times as fast for a while. Ids count them."""
+
+    usual: ConstantArrivals
+    factor: int
+    first: int
+    """The tick at which the surge begins."""
+    last: int
+    """The tick at which it is over."""
+
+    def _before(self, ticks: Ints) -> Ints:
+        within = self.usual.before(np.clip(ticks, self.first, self.last))
+        begun = self.usual.before(np.array([self.first], dtype=np.int64))
+        return self.usual.before(ticks) + (self.factor - 1) * (within - begun)
 
     def counts(self, first: int, last: int) -> Ints:
         """Return how many arrive in each tick."""
@@ -96,11 +125,10 @@ class ConstantArrivals:
 
     def rows(self, first: int, last: int) -> tuple[Ints, Ints]:
         """Return ids and times."""
-        begin, end = self._before(np.array([first, last], dtype=np.int64)).tolist()
-        ids = np.arange(begin, end, dtype=np.int64)
-        rounds = ids // self.milli_rate
-        rest = ids - rounds * self.milli_rate
-        return ids, rounds * 1_000_000_000 + rest * 1_000_000_000 // self.milli_rate
+        counts = self.counts(first, last)
+        ticks, index = _ticks_and_index(first, counts)
+        ids = int(self._before(np.array([first], dtype=np.int64))[0]) + np.arange(len(ticks))
+        return ids, ticks * TICK_US + index * TICK_US // np.maximum(counts[ticks - first], 1)
 
 
 @dataclass(frozen=True)
@@ -406,7 +434,12 @@ def make_generator(settings: dict[str, Any]) -> Generator:
             settings["longest_us"], settings["shortest_us"], settings["interval_ticks"], seed
         )
     else:
-        arrivals = ConstantArrivals(settings["milli_rate"])
+        arrivals = usual = ConstantArrivals(settings["milli_rate"])
+        if settings["surge"] > 1:
+            first = settings["first_tick"] + settings["surge_after_ticks"]
+            arrivals = SurgeArrivals(
+                usual, settings["surge"], first, first + settings["surge_ticks"]
+            )
     columns: Columns = NumberColumns(seed)
     if kind == "meters":
         names = ("meters", "feeders", "districts", "disorder")

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 
 from evenflow.errors import ConfigError
 from evenflow.model.kafka import is_kafka
+from evenflow.model.operator import Source
 from evenflow.spark.compile.trunk import positional
 from evenflow.spark.compile.types import struct
 from evenflow.spark.connector import CONNECTOR_HINT, NO_CONNECTOR
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from evenflow.model.flow import FlowSpec, Reader
-    from evenflow.model.operator import Source, Table
+    from evenflow.model.operator import Operator, Table
     from evenflow.spark.state.directory import StateDirectory
 
 _FILE_FORMATS = ("json", "csv", "parquet", "orc", "text", "avro", "xml")
@@ -87,6 +88,12 @@ class Sources:
     def has_misfits(self, source: Source) -> bool:
         """Whether a source's stream has the column `MISFIT` beside those of its schema."""
         return tells_misfits(self._spec.readers[source.name])
+
+    def identity(self, operator: Operator) -> str | None:
+        """Return the column that tells an operator's tuples apart, if there is one."""
+        if not isinstance(operator, Source):
+            return None
+        return self._spec.readers[operator.name].id
 
     def open_nothing(self, source: Source) -> DataFrame:
         """Return a stream with a source's columns and no tuples."""
@@ -168,10 +175,31 @@ class Sources:
             tasks = self._session.sparkContext.defaultParallelism
             settings = generator_settings(reader.format, reader.options, tasks)
             settings.update(self._begin(source.name, settings))
+            settings["limit_file"] = str(self._limit_file(source.name))
             self._settings[source.name] = json.dumps(settings)
         stream = self._session.readStream.format(generator_source.FORMAT)
         stream = stream.schema(struct(source.schema))
         return stream.option("settings", self._settings[source.name]).load()
+
+    def set_limit(self, source: str, rows: int | None) -> bool:
+        """Limit what a batch reads of a source, from the next batch on; None takes it away.
+
+        Returns:
+            Whether that can be done: sources of ours, which make their tuples.
+        """
+        if source not in self._settings:
+            return False
+        file = self._limit_file(source)
+        if rows is None:
+            file.unlink(missing_ok=True)
+            return True
+        beside = file.with_suffix(".new")
+        beside.write_text(str(max(1, rows)))
+        beside.replace(file)
+        return True
+
+    def _limit_file(self, source: str) -> Path:
+        return self._directory.feed(source) / "limit.txt"
 
     def _begin(self, source: str, settings: dict[str, Any]) -> dict[str, int]:
         """Return when the stream began, which is the same for all units and all later runs."""

@@ -21,11 +21,22 @@ class UnitDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.checkpoint = path / "checkpoint"
-        self.late_bound = path / "late-bound.txt"
+        self.gates = path / "gates.jsonl"
+        """The control history."""
         self.counts = path / "counts.json"
         self.rejected = path / "rejected.json"
         self.seed = path / "seed"
         """How far the sources were read where the unit begins, until it has begun."""
+
+    def told(self, era: int) -> Path:
+        """Return the file that tells batches of an era what they must know."""
+        return self.path / f"told-{era}.txt"
+
+    def forget_told(self, before: int) -> None:
+        """Remove what batches of earlier eras were told."""
+        for file in self.path.glob("told-*.txt"):
+            if int(file.stem.removeprefix("told-")) < before:
+                file.unlink(missing_ok=True)
 
     def remove(self) -> None:
         """Forget the unit."""

@@ -11,13 +11,13 @@ from evenflow.errors import StateError
 if TYPE_CHECKING:
     from pathlib import Path
 
-VERSION = 3
+VERSION = 4
 """Of everything in a state directory."""
 
 
 def write_sealed(file: Path, body: Any) -> None:
     """Replace a file as a whole."""
-    write_json(file, {"evenflow": VERSION, "checksum": _checksum(body), "body": body})
+    write_json(file, {"evenflow": VERSION, "checksum": checksum(body), "body": body})
 
 
 def read_sealed(file: Path) -> Any | None:
@@ -40,7 +40,7 @@ def read_sealed(file: Path) -> Any | None:
             f"this one reads {VERSION}",
             "use that version, or another --state",
         )
-    if "body" not in held or held.get("checksum") != _checksum(held["body"]):
+    if "body" not in held or held.get("checksum") != checksum(held["body"]):
         raise _damaged(file)
     return held["body"]
 
@@ -53,7 +53,8 @@ def write_json(file: Path, value: Any) -> None:
     beside.replace(file)
 
 
-def _checksum(body: Any) -> str:
+def checksum(body: Any) -> str:
+    """Return what tells whether a body was altered."""
     text = json.dumps(body, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

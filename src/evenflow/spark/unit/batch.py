@@ -9,9 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import functions as F
 
 from evenflow.errors import SinkError
+from evenflow.spark.compile.entries import MOST_FAMILIES
 from evenflow.spark.compile.keys import FAMILY
+from evenflow.spark.gate.shares import smallest_share, write_shares
 from evenflow.spark.sink.demux import Apart, take_apart
 from evenflow.spark.sink.kafka import KafkaSink, write_together
 from evenflow.spark.sink.remote import deliver_remotely
@@ -19,14 +22,16 @@ from evenflow.spark.sink.remote import deliver_remotely
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from evenflow.schedule.layout import UnitLayout
     from evenflow.spark.compile.answers import AnswerPlan
+    from evenflow.spark.gate.history import ControlHistory
+    from evenflow.spark.gate.whole import Window
     from evenflow.spark.sink.answer_sink import AnswerSink
-    from evenflow.spark.unit.late_bound import LateBound
     from evenflow.spark.unit.rejects import Rejects
     from evenflow.spark.unit.tally import Counts, StackTally
+    from evenflow.spark.unit.told import Told
 
 _Job = tuple[str, "AnswerSink", list[pa.Table]]
 """A query, one of its sinks, and the answers of its parts."""
@@ -48,6 +53,8 @@ class QueryProgress:
     delay_seconds: float | None = None
     """How long ago, at most, what completed the newest answer had arrived when it became visible,
     unless the source held it back."""
+    share_kept: float = 1.0
+    """The smallest share that gates kept of what the newest answers are about."""
 
 
 @dataclass(slots=True)
@@ -84,7 +91,7 @@ class Delivery:
         take: Callable[[pa.Table], Apart],
         *,
         rejected: Callable[[Apart], Iterable[int]],
-        gather_by: str | None,
+        gather_by: Column | None,
     ) -> Apart:
         """Run the batch's one job and deliver its answers.
 
@@ -93,8 +100,8 @@ class Delivery:
             batch: Its number.
             take: Takes a table of its rows apart.
             rejected: Returns the parts of which the batch rejected something.
-            gather_by: Column by which rows of a query are brought together before executors
-                write them, so that there is one file; None leaves them where they are.
+            gather_by: By what rows of a query are brought together before executors write
+                them, so that there is one file; None leaves them where they are.
         """
         if self._by_executors:
             gathered = frame if gather_by is None else frame.repartition(gather_by)
@@ -214,6 +221,22 @@ class Delivery:
         except Exception as exc:  # noqa: BLE001  # a function of the user's
             self.failing.setdefault(query, f"its sink failed: {type(exc).__name__}: {exc}"[:300])
 
+    def note_shares(self, dropped: Mapping[str, list[tuple[int, Window]]], batch: int) -> None:
+        """Take what gates dropped of the windows that a batch has closed, by query."""
+        for query, windows in dropped.items():
+            progress = self.progress.setdefault(query, QueryProgress())
+            progress.share_kept = smallest_share(window for _, window in windows)
+            if windows and query not in self.failing:
+                try:
+                    write_shares(self.sinks.get(query, ()), windows, self.unit, batch)
+                except SinkError as exc:
+                    self.failing.setdefault(query, exc.message)
+
+    def note_fractions(self, kept: Mapping[str, float]) -> None:
+        """Take what gates kept of the tuples of a batch, by query."""
+        for query, fraction in kept.items():
+            self.progress.setdefault(query, QueryProgress()).share_kept = fraction
+
     def _note(self, apart: Apart, rows: Mapping[int, int]) -> None:
         now = time.time()
         for number, count in rows.items():
@@ -237,20 +260,34 @@ class StackBatches:
     plans: tuple[AnswerPlan, ...]
     counts: tuple[str, ...]
     """Columns that hold counts."""
-    late_bound: LateBound
+    told: Told
     tally: StackTally
     delivery: Delivery
     rejects: Rejects
+    history: ControlHistory
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Run the batch: exactly one job, then files."""
-        take = partial(take_apart, plans=self.plans, counts=self.counts)
+        take = partial(take_apart, plans=self.plans, counts=self.counts, gates=self.history.rows())
         apart = self.delivery.deliver(
-            frame, batch, take, rejected=self._rejected_parts, gather_by=FAMILY
+            frame,
+            batch,
+            take,
+            rejected=self._rejected_parts,
+            gather_by=F.col(FAMILY) % MOST_FAMILIES,
         )
-        self.tally.batch(apart.totals, self.delivery.failing_parts)
+        self._tell_shares(apart, batch)
+        self.tally.batch(apart.totals, self.delivery.failing_parts, apart.cut)
         self.rejects.take((), apart.answer_samples)
-        self.late_bound.batch_done(batch)
+        self.told.batch_done(batch)
+
+    def _tell_shares(self, apart: Apart, batch: int) -> None:
+        """Write beside the answers which windows are not there for all keys."""
+        dropped: dict[str, list[tuple[int, Window]]] = {}
+        for plan in self.plans:
+            windows = apart.windows.get(plan.number, ())
+            dropped.setdefault(plan.query, []).extend((plan.size_us, each) for each in windows)
+        self.delivery.note_shares(dropped, batch)
 
     @property
     def layout(self) -> UnitLayout:
@@ -265,7 +302,7 @@ class StackBatches:
     def take_over(self, layout: UnitLayout, since_us: int) -> None:
         """Go on with a layout, in which new families begin after an event time."""
         self.tally.layout = layout
-        self.late_bound.since_us = since_us
+        self.told.since_us = since_us
 
     def restore(self, settled: dict[int, Counts]) -> None:
         """Set the counts of what has left the state."""

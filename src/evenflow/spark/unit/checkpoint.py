@@ -29,6 +29,11 @@ def next_batch(checkpoint: Path) -> int:
     return planned[-1] + 1 if planned[-1] in _numbers(checkpoint / "commits") else planned[-1]
 
 
+def is_planned(checkpoint: Path, batch: int) -> bool:
+    """Whether a batch has been planned: it may have begun, and is done again if it has."""
+    return (checkpoint / "offsets" / str(batch)).exists()
+
+
 def _numbers(folder: Path) -> list[int]:
     if not folder.is_dir():
         return []

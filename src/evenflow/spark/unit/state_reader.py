@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from evenflow.spark.compile.entries import LATE, NEWEST
+from evenflow.spark.compile.entries import GATED, LATE, NEWEST, PULSE
 from evenflow.spark.compile.keys import FAMILY, without_bits
 from evenflow.spark.compile.stack import END
 from evenflow.spark.unit.checkpoint import committed_batch
@@ -34,7 +34,9 @@ def last_open_end(session: SparkSession, unit: Unit, checkpoint: Path) -> int | 
     """Return the last microsecond of the last open window, or None if none is open."""
     if committed_batch(checkpoint) is None:
         return None
-    rows = _rows(session, unit, checkpoint).filter(F.col(FAMILY) < LATE)
+    family = F.col(FAMILY)
+    answers_or_dropped = (family < LATE) | ((family >= GATED) & (family < PULSE))
+    rows = _rows(session, unit, checkpoint).filter(answers_or_dropped)
     found = rows.agg(F.max(F.unix_micros(F.col(END)))).collect()[0][0]
     return None if found is None else int(found)
 

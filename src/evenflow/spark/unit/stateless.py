@@ -20,13 +20,14 @@ from evenflow.model import types as t
 from evenflow.model.expression import Column
 from evenflow.spark.compile.carriers import LONG
 from evenflow.spark.compile.columns import compile_expression
+from evenflow.spark.compile.gates import positive_hash, threshold
 from evenflow.spark.compile.sample import MOST_SAMPLES, sample_text
 from evenflow.spark.sink.demux import Apart, decode
 from evenflow.spark.unit.rejects import can_reject
 from evenflow.spark.unit.tally import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from evenflow.model.unit import Branch, Condition, Unit
     from evenflow.schedule.layout import UnitLayout
     from evenflow.spark.compile.trunk import Trunk
+    from evenflow.spark.gate.history import ControlHistory
     from evenflow.spark.unit.batch import Delivery
     from evenflow.spark.unit.rejects import Rejects
 
@@ -60,7 +62,12 @@ class BranchPlan:
 class StatelessPlan:
     """The columns that a batch computes, and how branches read them."""
 
-    columns: tuple[SparkColumn, ...]
+    unit: Unit
+    trunk: Trunk
+    values: tuple[SparkColumn, ...]
+    """What branches select."""
+    identity: tuple[SparkColumn, ...]
+    """What tells tuples apart."""
     wanted: SparkColumn
     event_time: SparkColumn | None
     """Of a tuple, in microseconds, if it has one."""
@@ -68,18 +75,42 @@ class StatelessPlan:
     """Whether rejected tuples come as samples."""
     branches: tuple[BranchPlan, ...]
 
+    def columns(self, limits: Mapping[int, int]) -> tuple[SparkColumn, ...]:
+        """Return the columns.
 
-def plan_stateless(unit: Unit, trunk: Trunk) -> StatelessPlan:
-    """Return what a batch of a stateless unit computes."""
+        Args:
+            limits: Thresholds of closed gates, by part.
+        """
+        masks: list[SparkColumn] = []
+        for start in range(0, len(self.unit.branches), BITS):
+            group = self.unit.branches[start : start + BITS]
+            name = f"_m{start // BITS}"
+            gates = {n: self.dropped(limit) for n, limit in limits.items()}
+            held, failed = _masks(group, self.trunk, gates)
+            masks += [held.alias(name), failed.alias(name + "r")]
+        sample = [_sample(masks[1::2], self.unit, self.trunk)] if self.sampled else []
+        return (*masks, *self.values, *sample) or (F.lit(0).alias("_nothing"),)
+
+    def dropped(self, limit: int) -> SparkColumn:
+        """Return whether a gate drops a tuple. All queries reject those that failed before."""
+        drops = positive_hash(self.identity) >= F.lit(limit).cast(LONG)
+        return drops if self.trunk.why is None else drops & self.trunk.why.isNull()
+
+
+def plan_stateless(unit: Unit, trunk: Trunk, identity: str | None) -> StatelessPlan:
+    """Return what a batch of a stateless unit computes.
+
+    Args:
+        unit: What to compute.
+        trunk: Its tuples.
+        identity: The column that tells them apart; all columns together if there is none.
+    """
     resolve = trunk.resolve
     outputs: dict[Expression, str] = {}
     plans: list[BranchPlan] = []
-    masks: list[SparkColumn] = []
     for start in range(0, len(unit.branches), BITS):
         group = unit.branches[start : start + BITS]
         name = f"_m{start // BITS}"
-        held, failed = _masks(group, trunk)
-        masks += [held.alias(name), failed.alias(name + "r")]
         for bit, branch in enumerate(group):
             columns = []
             for output, expression in branch.outputs:
@@ -89,15 +120,24 @@ def plan_stateless(unit: Unit, trunk: Trunk) -> StatelessPlan:
                 BranchPlan(branch.query, branch.number, name, name + "r", bit, tuple(columns))
             )
     values = [compile_expression(e, resolve).value.alias(n) for e, n in outputs.items()]
-    names = [f"_m{i}{r}" for i in range(len(masks) // 2) for r in ("", "r")]
+    names = [f"_m{i}{r}" for i in range(-(-len(unit.branches) // BITS)) for r in ("", "r")]
     # Never TRUE, but not foldable: where nothing can be wanted, Spark would not even count.
     wanted = F.rand() + F.rand() < 0
     for name in names:
         wanted = wanted | (F.col(name) != 0)
-    sampled = bool(masks) and (can_reject(unit) or trunk.why is not None)
-    sample = [_sample(masks[1::2], unit, trunk)] if sampled else []
-    computed = (*masks, *values, *sample) or (F.lit(0).alias("_nothing"),)
-    return StatelessPlan(computed, wanted, _event_time(unit, trunk), sampled, tuple(plans))
+    sampled = bool(unit.branches) and (can_reject(unit) or trunk.why is not None)
+    there = trunk.operator.schema.names
+    told_apart_by = range(len(there)) if identity is None else [there.index(identity)]
+    return StatelessPlan(
+        unit=unit,
+        trunk=trunk,
+        values=tuple(values),
+        identity=tuple(F.col(f"c{at}") for at in told_apart_by),
+        wanted=wanted,
+        event_time=_event_time(unit, trunk),
+        sampled=sampled,
+        branches=tuple(plans),
+    )
 
 
 def _sample(rejects: Sequence[SparkColumn], unit: Unit, trunk: Trunk) -> SparkColumn:
@@ -113,12 +153,17 @@ def _event_time(unit: Unit, trunk: Trunk) -> SparkColumn | None:
     return F.unix_micros(trunk.resolve(Column((name,), t.TIMESTAMP)))
 
 
-def _masks(group: Sequence[Branch], trunk: Trunk) -> tuple[SparkColumn, SparkColumn]:
+def _masks(
+    group: Sequence[Branch], trunk: Trunk, gates: Mapping[int, SparkColumn]
+) -> tuple[SparkColumn, SparkColumn]:
     zero = F.lit(0).cast(LONG)
     held, failed = zero, zero
     for bit, branch in enumerate(group):
         holds, fails = _verdict(branch.condition, trunk)
         one = F.lit(1 << bit).cast(LONG)
+        if branch.number in gates:
+            passes = ~gates[branch.number]
+            holds, fails = passes & holds, None if fails is None else passes & fails
         held = held.bitwiseOR(F.when(holds, one).otherwise(zero))
         if fails is not None:
             failed = failed.bitwiseOR(F.when(fails, one).otherwise(zero))
@@ -186,6 +231,7 @@ class StatelessBatches:
     delivery: Delivery
     layout: UnitLayout
     rejects: Rejects
+    history: ControlHistory
     settled: dict[int, Counts] = field(default_factory=dict)
     """Counts by part."""
     read_us: int | None = None
@@ -200,22 +246,33 @@ class StatelessBatches:
         observed = [F.count(F.lit(1)).alias("n")]
         if self.plan.event_time is not None:
             observed.append(F.max(self.plan.event_time).alias("read"))
+        row = self.history.of(batch)
+        fractions = {b.number: row.fraction(b.number) for b in self.plan.branches}
+        limits = {n: threshold(fraction) for n, fraction in fractions.items() if fraction < 1.0}
+        observed += [
+            F.count_if(self.plan.dropped(limit)).alias(f"gate{limit}")
+            for limit in sorted(set(limits.values()))
+        ]
         counted = frame.observe(seen, *observed)
-        wanted = counted.select(*self.plan.columns).filter(self.plan.wanted)
+        wanted = counted.select(*self.plan.columns(limits)).filter(self.plan.wanted)
         take = partial(take_branches_apart, branches=self.plan.branches)
         apart = self.delivery.deliver(wanted, batch, take, rejected=_rejected_parts, gather_by=None)
-        self._count(int(seen.get["n"]), apart)
+        dropped = {number: int(seen.get[f"gate{limit}"]) for number, limit in limits.items()}
+        self.delivery.note_fractions({b.query: fractions[b.number] for b in self.plan.branches})
+        self._count(int(seen.get["n"]), apart, dropped)
         self.rejects.take(apart.samples, apart.answer_samples)
         known = [us for us in (self.read_us, seen.get.get("read")) if us is not None]
         self.read_us = max(known, default=None)
+        self.history.begin(batch + 1)
 
-    def _count(self, tuples: int, apart: Apart) -> None:
+    def _count(self, tuples: int, apart: Apart, dropped: Mapping[int, int]) -> None:
         failing = self.delivery.failing_parts
         for number, fate in self.layout.era.fates.items():
             counts = self.settled[number]
             counts.arrive(tuples, fate)
             totals = apart.totals.get(number, {})
             counts.rejected += totals.get("rejected", 0)
+            counts.gate += dropped.get(number, 0)
             if number in failing:
                 counts.quarantined += totals.get("held", 0)
             else:

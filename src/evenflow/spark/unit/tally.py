@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from evenflow.schedule.layout import Fate, WrittenOff
 from evenflow.spark.compile.entries import (
     CUT,
+    GATED,
     LATE,
     LEDGER,
     REJECTED,
@@ -43,11 +44,12 @@ class Counts:
     paused: int = 0
     cut: int = 0
     quarantined: int = 0
+    gate: int = 0
 
     @property
     def filtered(self) -> int:
         """What the predicate did not want, or had no event time."""
-        shed = self.paused + self.cut + self.quarantined
+        shed = self.gate + self.paused + self.cut + self.quarantined
         settled = self.contributed + self.late + self.rejected + shed
         return self.tuples_in - settled - self.open
 
@@ -74,7 +76,7 @@ class Counts:
             "filtered": self.filtered,
             "rejected": self.rejected,
             "shed": {
-                "gate": 0,
+                "gate": self.gate,
                 "paused": self.paused,
                 "cut": self.cut,
                 "quarantined": self.quarantined,
@@ -97,15 +99,23 @@ class StackTally:
         """Set the counts of what has left the state."""
         self.settled = {n: settled.get(n, Counts()) for n in self.layout.numbers}
 
-    def batch(self, totals: Held, failing: Collection[int] = ()) -> None:
+    def batch(
+        self,
+        totals: Held,
+        failing: Collection[int] = (),
+        cut: Mapping[int, int] | None = None,
+    ) -> None:
         """Add what left the state in a batch.
 
         Args:
             totals: What left.
             failing: Parts whose answers could not be delivered.
+            cut: By part, what was in windows of which gates dropped the rest.
         """
         for number, counts in self._booked(totals, failing).items():
-            counts.contributed += counts.open
+            not_whole = min(counts.open, (cut or {}).get(number, 0))
+            counts.cut += not_whole
+            counts.contributed += counts.open - not_whole
             counts.open = 0
             self.settled[number].add(counts)
 
@@ -124,12 +134,13 @@ class StackTally:
         for number, each in self.layout.written_off.items():
             made[number].late += each.late
             made[number].cut += each.cut
+            made[number].gate += each.gate
         return made
 
     def written_off(self, number: int, state: Held) -> WrittenOff:
         """Return what the state holds of a part whose lease ends."""
         counts = self._booked(state)[number]
-        return WrittenOff(counts.late, counts.open + counts.cut)
+        return WrittenOff(counts.late, counts.open + counts.cut, counts.gate)
 
     def widen(self, state: Held) -> None:
         """Count as arrived what a narrow unit, which is no longer narrow, has in its state.
@@ -163,6 +174,7 @@ class StackTally:
                 counts.open += tuples
             counts.late += _sum(held, LATE + lease.family, column)
             counts.cut += _sum(held, CUT + lease.family, column)
+            counts.gate += _sum(held, GATED + lease.family, column)
         return made
 
     def _arrived(self, held: Held) -> dict[int, Counts]:
@@ -206,7 +218,8 @@ class StackTally:
                 continue
             wanted = _sum(held, lease.family, lease.count.name)
             late = _sum(held, LATE + lease.family, lease.count.name)
-            made[lease.number].tuples_in += rest + failed + wanted + late
+            gated = _sum(held, GATED + lease.family, lease.count.name)
+            made[lease.number].tuples_in += rest + failed + wanted + late + gated
             made[lease.number].rejected += failed
         return made
 

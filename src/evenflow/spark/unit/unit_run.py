@@ -16,6 +16,7 @@ from evenflow.model.operator import Source, upstream
 from evenflow.model.query import OnError
 from evenflow.model.unit import Kind
 from evenflow.spark.compile.answers import AnswerCompiler
+from evenflow.spark.compile.gates import GatePlan
 from evenflow.spark.compile.sample import observed_samples
 from evenflow.spark.compile.stack import NOT_YET, StackBuilder
 from evenflow.spark.compile.trunk import TrunkBuilder
@@ -23,16 +24,16 @@ from evenflow.spark.session import is_one_process
 from evenflow.spark.source.feed import spark_path
 from evenflow.spark.unit.batch import Delivery, QueryProgress, StackBatches
 from evenflow.spark.unit.callback import Callback
-from evenflow.spark.unit.checkpoint import next_batch
+from evenflow.spark.unit.checkpoint import is_planned, next_batch
 from evenflow.spark.unit.failure import Failure, failure_of
 from evenflow.spark.unit.giving_way import give_way
-from evenflow.spark.unit.late_bound import LateBound
 from evenflow.spark.unit.pace import Pace, part_totals
 from evenflow.spark.unit.rejects import Rejects, can_reject
 from evenflow.spark.unit.saved_counts import forget_failures, save_counts, saved_counts
 from evenflow.spark.unit.state_reader import last_open_end, open_counts
 from evenflow.spark.unit.stateless import StatelessBatches, plan_stateless
 from evenflow.spark.unit.tally import Counts, StackTally
+from evenflow.spark.unit.told import Told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -40,10 +41,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from evenflow.model.operator import Apply, Table
+    from evenflow.model.operator import Apply, Operator, Table
     from evenflow.model.query import Query
     from evenflow.model.unit import Unit
     from evenflow.schedule.layout import UnitLayout, WrittenOff
+    from evenflow.spark.gate.history import ControlHistory
     from evenflow.spark.sink.answer_sink import AnswerSink
     from evenflow.spark.state.directory import UnitDirectory
 
@@ -65,6 +67,8 @@ class Surroundings:
     open_source: Callable[[Source], DataFrame]
     has_misfits: Callable[[Source], bool]
     """Whether the stream of a source tells which rows do not fit its schema."""
+    identity: Callable[[Operator], str | None]
+    """Names the column that tells tuples of an operator apart, if there is one."""
     open_table: Callable[[Table], DataFrame]
     applied: Callable[[Apply], Callable[[DataFrame], DataFrame]]
     queries: Mapping[str, Query]
@@ -92,9 +96,16 @@ class Charge:
 class UnitRun:
     """Builds and drives one unit, from one change to the next."""
 
-    def __init__(self, charge: Charge, directory: UnitDirectory, around: Surroundings) -> None:
+    def __init__(
+        self,
+        charge: Charge,
+        directory: UnitDirectory,
+        around: Surroundings,
+        history: ControlHistory,
+    ) -> None:
         """Build the unit. Another one may still run on the same directory."""
         self.charge = charge
+        self.history = history
         self.unit = charge.unit
         self.directory = directory
         self.around = around
@@ -160,11 +171,18 @@ class UnitRun:
             has_misfits=self.around.has_misfits,
         ).build(self.unit.trunk)
         if self.unit.kind is Kind.STATELESS:
-            plan = plan_stateless(self.unit, trunk)
+            plan = plan_stateless(self.unit, trunk, self.around.identity(self.unit.trunk))
             layout = self.charge.layout
-            return trunk.frame, StatelessBatches(plan, self._delivery(), layout, self._rejects)
-        bound = LateBound(self.directory.late_bound, self.directory.checkpoint)
-        bound.ensure()
+            return trunk.frame, StatelessBatches(
+                plan, self._delivery(), layout, self._rejects, self.history
+            )
+        told = Told(
+            self.directory.told(self.unit.era),
+            self.directory.checkpoint,
+            self.history,
+            GatePlan(self.unit),
+        )
+        told.ensure()
         event_time = self.unit.trunk.event_time
         if event_time is None:
             raise InternalError(f"unit {self.unit.id} has windows but no event time")
@@ -176,7 +194,7 @@ class UnitRun:
             trunk.frame,
             trunk.resolve,
             event_time=F.col(f"c{at}"),
-            bounds=bound.columns(self.around.session, since=begins),
+            bounds=told.columns(self.around.session, since=begins),
             delay_ms=max(delays) // 1000,
             pulse=trunk.pulse,
             why=trunk.why,
@@ -187,7 +205,9 @@ class UnitRun:
         delivered = tuple(plan for plan in plans if plan.number in delivery.queries)
         tally = StackTally(self.charge.layout)
         self._observes = trunk.why is not None or can_reject(self.unit)
-        return answers, StackBatches(delivered, counts, bound, tally, delivery, self._rejects)
+        return answers, StackBatches(
+            delivered, counts, told, tally, delivery, self._rejects, self.history
+        )
 
     def _delivery(self) -> Delivery:
         delivering = self.charge.delivering
@@ -214,8 +234,12 @@ class UnitRun:
 
     def start(self, *, available_now: bool) -> None:
         """Start the StreamingQuery."""
+        batch = next_batch(self.directory.checkpoint)
+        if not is_planned(self.directory.checkpoint, batch):
+            self.history.begin(batch)
         if isinstance(self._batches, StackBatches):
-            self._batches.late_bound.prepare()
+            self._batches.told.prepare()
+            self.directory.forget_told(before=self.unit.era)
         writer = (
             self._frame.writeStream.foreachBatch(self._run_batch)
             .queryName(f"evenflow-{self.unit.id}")

@@ -1,0 +1,1 @@
+"""The one control loop: measure, model, decide, act. It begins with shedding."""

@@ -1,0 +1,127 @@
+"""How much a unit is asked for: what arrives, and what its next batch will hold. Arithmetic only.
+
+A surge shows first in a batch that has only begun: sources that count their rows tell how many it
+reads. Where they do not, a batch that goes on for too long tells that it has more rows than usual.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evenflow.control.facts import Batch, UnitFacts
+    from evenflow.control.model import FlowModel, UnitModel
+
+SILENT = 3.0
+"""A unit that has begun no batch for so many times `every` gets no rows: Spark then begins none."""
+OVERDUE = 1.5
+"""A batch that takes so many times longer than expected has more rows than were thought."""
+GROWTH = 2.0
+"""How long a batch that is overdue is expected to take, for what it took. Less, and gates are set
+many times while it goes on, of which only the last counts."""
+LIMITED = 0.1
+"""Share of its rows from which on what a batch left behind shows that it was limited."""
+GROWN = 1.5
+"""How many times more the next batch may then read, because limits adapt."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """What a unit is asked for."""
+
+    rate: float
+    """Tuples per second that arrive."""
+    pressure: float
+    """Tuples per second to plan for: those of the next batch, done in the time a batch should
+    take. Above the rate if rows have piled up, below it if a limit holds them back."""
+
+
+def demand(
+    unit: UnitFacts, flow: FlowModel, model: UnitModel, gates: Mapping[str, float], now: float
+) -> Demand:
+    """Return what a unit is asked for.
+
+    Args:
+        unit: Complete facts.
+        flow: The model of the flow.
+        model: That of the unit.
+        gates: Fractions that the newest batch runs with.
+        now: Wall-clock seconds.
+    """
+    if unit.under_way is None and _is_silent(unit, now):
+        return Demand(rate=0.0, pressure=0.0)
+    rate = arrival_rate(unit)
+    batch = unit.under_way
+    if batch is None:
+        waiting = _next_rows(unit.last, rate * max(unit.every, model.span))
+        return Demand(rate=rate, pressure=waiting / model.span)
+    gone = max(0.0, now - batch.began)
+    rows = batch.rows
+    if rows is None:
+        spacing = batch.spacing or unit.every
+        usual = rate * spacing
+        if gone * batch.share > OVERDUE * _seconds(flow, model, usual, gates):
+            usual = max(usual, _rows_in(flow, model, GROWTH * gone * batch.share, gates))
+            rate = max(rate, usual / spacing)
+        rows = round(usual)
+    lasts = _seconds(flow, model, rows, gates) / batch.share
+    if gone > lasts:
+        lasts = gone * (GROWTH if gone > OVERDUE * lasts else 1.0)
+    waiting = _next_rows(batch, rate * max(lasts, unit.every, model.span))
+    return Demand(rate=rate, pressure=waiting / model.span)
+
+
+def _next_rows(batch: Batch | None, arriving: float) -> float:
+    """Return how many rows the batch after the newest will hold."""
+    if batch is None:
+        return 0.0
+    behind, rows = batch.behind or 0, batch.rows or 0
+    waiting = behind + arriving
+    if rows and behind > LIMITED * rows:
+        # It read as much as it was allowed to, and so will the next, or not much more.
+        return min(waiting, GROWN * rows)
+    return waiting
+
+
+def arrival_rate(unit: UnitFacts) -> float:
+    """Return tuples per second that arrived before the newest batch whose rows are known."""
+    batches = list(unit.batches)
+    if unit.under_way is not None and unit.under_way.rows is not None:
+        batches.append(unit.under_way)
+    for at in range(len(batches) - 1, -1, -1):
+        spacing = batches[at].spacing
+        if spacing:
+            before = batches[at - 1] if at > 0 else None
+            return max(0.0, _arrived(batches[at], before)) / spacing
+    # The first batch since a start has all that waited for it, and so tells nothing.
+    return 0.0
+
+
+def _arrived(batch: Batch, before: Batch | None) -> float:
+    """Return rows that came between the beginnings of two batches."""
+    arrived = float(batch.rows or 0)
+    if before is not None and batch.behind is not None and before.behind is not None:
+        arrived += batch.behind - before.behind
+    return arrived
+
+
+def _is_silent(unit: UnitFacts, now: float) -> bool:
+    last = unit.last
+    if last is None or last.seconds is None:
+        return True
+    return not last.behind and now - (last.began + last.seconds) > SILENT * unit.every
+
+
+def _seconds(flow: FlowModel, model: UnitModel, rows: float, gates: Mapping[str, float]) -> float:
+    return model.fixed + model.factor * flow.work(model, rows, gates)
+
+
+def _rows_in(
+    flow: FlowModel, model: UnitModel, seconds: float, gates: Mapping[str, float]
+) -> float:
+    """Return how many rows a batch of some machine-seconds has had."""
+    per_row = model.factor * flow.work(model, 1.0, gates)
+    return max(0.0, seconds - model.fixed) / per_row if per_row > 0 else 0.0

@@ -1,0 +1,163 @@
+"""What the loop has learned by watching: how to correct costs, and how much to hold back."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from evenflow.control.correction import Correction, first_correction
+from evenflow.control.model import flow_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from evenflow.control.config import LoopConfig
+    from evenflow.control.facts import Batch, FlowFacts, QueryFacts, UnitFacts
+    from evenflow.control.model import FlowModel
+    from evenflow.model.costs import Costs
+
+SQUEEZED, RELAXED, PROBED = 0.85, 0.05, 0.01
+"""The squeeze once per batch: times this while answers are late, plus this while there is no worry,
+plus this while they are just in time."""
+IN_TIME = 0.7
+"""Share of its deadline within which a delay is no worry."""
+HEAVY = 1.5
+"""How many times longer than without rows a batch must be for lateness to come of load."""
+ATTAINABLE = 1.2
+"""By how much what a batch takes without rows must fit into what a deadline leaves for it."""
+MOST_HISTORY = 64
+
+
+class GateHistory:
+    """Which gates were in force when."""
+
+    def __init__(self) -> None:
+        self._since: list[float] = []
+        self._gates: list[Mapping[str, float]] = []
+
+    @property
+    def now(self) -> Mapping[str, float]:
+        """The newest ones."""
+        return self._gates[-1] if self._gates else {}
+
+    @property
+    def changed_at(self) -> float:
+        """When they came into force."""
+        return self._since[-1] if self._since else float("-inf")
+
+    def put(self, gates: Mapping[str, float], at: float) -> None:
+        """Note gates that are in force from a time on."""
+        self._since.append(max(at, self.changed_at))
+        self._gates.append(dict(gates))
+        del self._since[:-MOST_HISTORY], self._gates[:-MOST_HISTORY]
+
+    def of(self, batch: Batch) -> Mapping[str, float]:
+        """Return the gates that a batch ran with."""
+        if batch.gates is not None:
+            return batch.gates
+        found = bisect_left(self._since, batch.began)
+        return self._gates[found - 1] if found > 0 else {}
+
+
+class Learned:
+    """Corrections of all units, and the squeeze."""
+
+    def __init__(self, config: LoopConfig, costs: Costs) -> None:
+        self._config = config
+        self.costs = costs
+        self.corrections: dict[str, Correction] = {}
+        self.squeeze = 1.0
+        """Share of the capacity that is used, at least `least_squeeze`. Below 1 while answers are
+        late although the load should fit: something costs more than the model knows."""
+        self._batches: dict[str, int] = {}
+        """How many batches of each unit were seen."""
+        self._seen: dict[str, int] = {}
+        """The number of the newest of them."""
+        self._judged_at = float("-inf")
+
+    def warming(self, facts: FlowFacts) -> Iterator[str]:
+        """Yield what is missing because units have only begun."""
+        for unit in facts.units:
+            if self._batches.get(unit.id, 0) < self._config.warm_up:
+                yield f"unit {unit.id} warms up"
+
+    def learn(self, facts: FlowFacts, history: GateHistory) -> FlowModel:
+        """Take what batches took since the last look; return the model corrected by it."""
+        for unit in facts.units:
+            certainty = self.costs.certainty(unit.queries)
+            self.corrections.setdefault(unit.id, first_correction(certainty))
+        model = flow_model(facts, self.costs, self.corrections, self._config.cores)
+        for unit in facts.units:
+            self._learn_unit(unit, model, history)
+        for gone in set(self.corrections) - {unit.id for unit in facts.units}:
+            for known in (self.corrections, self._batches, self._seen):
+                known.pop(gone, None)
+        return flow_model(facts, self.costs, self.corrections, self._config.cores)
+
+    def _learn_unit(self, unit: UnitFacts, model: FlowModel, history: GateHistory) -> None:
+        own = next(each for each in model.units if each.id == unit.id)
+        seen = self._seen.get(unit.id, -1)
+        if unit.last is not None and unit.last.number < seen:
+            seen = -1  # another unit under the same name
+        for batch in unit.batches:
+            if batch.number <= seen or batch.machine_seconds is None or batch.rows is None:
+                continue
+            self._seen[unit.id] = batch.number
+            self._batches[unit.id] = self._batches.get(unit.id, 0) + 1
+            work = model.work(own, batch.rows, history.of(batch))
+            known = self.corrections[unit.id]
+            cold = self._batches[unit.id] <= self._config.warm_up
+            if cold and batch.machine_seconds > known.expected(work):
+                continue  # slow because it is cold; one that is fast says that costs are lower
+            self.corrections[unit.id] = known.seen(work, batch.machine_seconds)
+
+    def judge(
+        self, facts: FlowFacts, model: FlowModel, history: GateHistory, *, fits: bool
+    ) -> tuple[str, ...]:
+        """Hold back more while answers are late, less while they are not; return who is late.
+
+        Only answers count that the gates in force can have changed, of units whose batches take
+        long because of rows: a deadline that is missed for other reasons is not met by dropping.
+
+        Args:
+            facts: The look.
+            model: The flow.
+            history: Gates.
+            fits: By the model nothing needs to be dropped.
+        """
+        span = max((unit.span for unit in model.units), default=0.0)
+        since = max(self._judged_at, history.changed_at + 2 * span)
+        late: dict[str, None] = {}
+        worst = 0.0
+        for unit, own in zip(facts.units, model.units, strict=True):
+            seconds = 0.0 if unit.last is None else unit.last.machine_seconds or 0.0
+            least = unit.every + ATTAINABLE * own.fixed
+            for name in unit.queries:
+                used = _deadline_used(facts.queries[name], since, least)
+                worst = max(worst, used)
+                if used > 1.0 and seconds > HEAVY * own.fixed:
+                    late[name] = None
+        if facts.at - self._judged_at >= span:
+            self._judged_at = facts.at
+            if late:
+                self.squeeze = max(self._config.least_squeeze, self.squeeze * SQUEEZED)
+            elif fits or 0.0 < worst <= IN_TIME:
+                self.squeeze = min(1.0, self.squeeze + RELAXED)
+            elif worst > 0.0:
+                self.squeeze = min(1.0, self.squeeze + PROBED)
+        return tuple(late)
+
+
+def _deadline_used(query: QueryFacts, since: float, least: float) -> float:
+    """Return what share of its deadline the newest answer took, 0 if it says nothing new.
+
+    Args:
+        query: The query.
+        since: Answers that became visible before do not count.
+        least: Deadlines below this cannot be met, whatever is dropped.
+    """
+    if query.deadline is None or query.delay is None or query.answered_at is None:
+        return 0.0
+    if query.answered_at <= since or query.deadline < least:
+        return 0.0
+    return query.delay / query.deadline

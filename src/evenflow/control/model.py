@@ -1,0 +1,178 @@
+"""From facts and costs to a load model of the flow: what tuples cost at any gates.
+
+Each unit reads its input, which nothing can avoid; each of its families makes a row of what passes,
+each member adds its own part. Fractions of queries in one family are nested (a lower one keeps a
+subset of the tuples that a higher one keeps), so that a family's row is paid for the largest of
+them. `flow_network` has the same as a network for planners.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from evenflow.control.correction import Correction
+    from evenflow.control.facts import FlowFacts, UnitFacts
+    from evenflow.model.costs import Costs
+
+LEAST_CAPACITY = 0.05
+"""Share of the cores that is left for rows, however much batches take without them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One query's part in a family."""
+
+    query: str
+    own: float
+    weight: float
+    floor: float
+    never: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class FamilyModel:
+    """Parts that share a row."""
+
+    row: float
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitModel:
+    """What a unit costs, in processor-seconds per tuple by the calibration."""
+
+    id: str
+    sources: tuple[str, ...]
+    reading: float
+    trunk: float
+    """0 if nothing can be dropped before it: it then counts as reading."""
+    families: tuple[FamilyModel, ...]
+    fixed: float
+    factor: float
+    span: float
+    """Seconds that its batches should take at most."""
+
+    def per_tuple(self, keep: Mapping[str, float]) -> float:
+        """Return what a tuple costs by the calibration at some gates."""
+        cost, most = self.reading, 0.0
+        for family in self.families:
+            kept = [1.0 if p.never else keep.get(p.query, 1.0) for p in family.parts]
+            largest = max(kept, default=0.0)
+            cost += family.row * largest
+            cost += sum(p.own * k for p, k in zip(family.parts, kept, strict=True))
+            most = max(most, largest)
+        return cost + self.trunk * most
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowModel:
+    """What the whole flow costs."""
+
+    units: tuple[UnitModel, ...]
+    cores: float
+
+    def parts(self) -> Iterator[Part]:
+        """Yield all parts of all queries."""
+        for unit in self.units:
+            for family in unit.families:
+                yield from family.parts
+
+    def work(self, unit: UnitModel, rows: float, keep: Mapping[str, float]) -> float:
+        """Return machine-seconds that rows of a unit should take by the calibration."""
+        return rows * unit.per_tuple(keep) / self.cores
+
+    def load(self, rates: Mapping[str, float], keep: Mapping[str, float]) -> float:
+        """Return processor-seconds per second at some gates.
+
+        Args:
+            rates: Tuples per second by unit.
+            keep: Fractions by query; those not named keep everything.
+        """
+        return sum(
+            rates.get(unit.id, 0.0) * unit.factor * unit.per_tuple(keep) for unit in self.units
+        )
+
+    def floors(self) -> dict[str, float]:
+        """Return the smallest fractions that may be: floors, and all of what is never shed."""
+        least: dict[str, float] = {}
+        for part in self.parts():
+            least[part.query] = max(least.get(part.query, 0.0), 1.0 if part.never else part.floor)
+        return least
+
+    def capacity(self, utilisation: float, rates: Mapping[str, float]) -> float:
+        """Return the load that rows may make: what batches take without rows is off already."""
+        idle = sum(u.fixed / u.span for u in self.units if rates.get(u.id, 0.0) > 0)
+        return self.cores * max(LEAST_CAPACITY, utilisation - idle)
+
+    def highest_surge(self, rates: Mapping[str, float], capacity: float) -> float | None:
+        """Return by how much rates can grow until not even the floors fit; None without load.
+
+        Reading cannot be shed: with floors of 0 it is what remains.
+        """
+        least = self.load(rates, self.floors())
+        return capacity / least if least > 0 else None
+
+    def value(self, keep: Mapping[str, float]) -> float:
+        """Return the share of the greatest value: weights times the shares that are kept."""
+        weights = {part.query: part.weight for part in self.parts()}
+        total = sum(weights.values())
+        kept = sum(weight * keep.get(name, 1.0) for name, weight in weights.items())
+        return kept / total if total > 0 else 1.0
+
+
+def flow_model(
+    facts: FlowFacts, costs: Costs, corrections: Mapping[str, Correction], cores: float
+) -> FlowModel:
+    """Return the model of a flow as it stands."""
+    units = tuple(_unit_model(unit, facts, costs, corrections[unit.id]) for unit in facts.units)
+    return FlowModel(units=units, cores=cores)
+
+
+def _unit_model(
+    unit: UnitFacts, facts: FlowFacts, costs: Costs, correction: Correction
+) -> UnitModel:
+    running = [name for name in unit.queries if facts.queries[name].running]
+    trunk = max((costs.of_query(name).trunk for name in running), default=0.0)
+    reading = sum(map(costs.of_source, unit.sources)) / max(1, len(unit.sources))
+    return UnitModel(
+        id=unit.id,
+        sources=unit.sources,
+        reading=reading if unit.gated_trunk else reading + trunk,
+        trunk=trunk if unit.gated_trunk else 0.0,
+        families=tuple(
+            made for family in unit.families if (made := _family(family, facts, costs)).parts
+        ),
+        fixed=correction.fixed,
+        factor=correction.factor,
+        span=_span(unit, facts, correction.fixed),
+    )
+
+
+def _family(names: tuple[str, ...], facts: FlowFacts, costs: Costs) -> FamilyModel:
+    running = [name for name in names if facts.queries[name].running]
+    return FamilyModel(
+        row=max((costs.of_query(name).row for name in running), default=0.0),
+        parts=tuple(
+            Part(
+                query=name,
+                own=costs.of_query(name).own,
+                weight=facts.queries[name].weight,
+                floor=facts.queries[name].floor,
+                never=not facts.queries[name].sheddable,
+            )
+            for name in running
+        ),
+    )
+
+
+def _span(unit: UnitFacts, facts: FlowFacts, fixed: float) -> float:
+    """Return how long batches should take: as often as asked, unless they cannot be so short."""
+    deadlines = [facts.queries[name].deadline for name in unit.queries]
+    tightest = min((each for each in deadlines if each is not None), default=None)
+    # An answer is as old as two batches, when its tuples came as the batch before began.
+    most = 2 * fixed if tightest is None else min(2 * fixed, tightest / 2)
+    return max(unit.every, most)

@@ -1,0 +1,130 @@
+"""Plans made ahead, and the choice of one when load changes (section 4, phases 1 and 3).
+
+The network that is planned for has costs as calibrated and a capacity of 1; how fast the flow
+really is, and how much of the machine rows may take, are in the rates that it is asked for. So a
+plan holds for any correction of the costs, and what `exact` has met is met for good.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from evenflow.control.flow_network import Terms, flow_network
+from evenflow.errors import EvenflowError
+from evenflow.shed.linear.exact import Exact
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    from evenflow.control.flow_network import FlowNetwork
+    from evenflow.control.model import FlowModel
+
+MOST_PLANNERS = 32
+STEP = 1.1
+"""Ratios of rates between units are rounded to powers of this, so that planners can be kept."""
+AHEAD = (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
+"""For these multiples of what fits plans are made before they are needed."""
+GRAIN = 10_000
+"""Fractions are whole numbers of this part of one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The gates for some rates."""
+
+    keep: Mapping[str, float]
+    """By query; all of them."""
+    fits: bool
+    """Whether the load fits with these gates. If not, they are as low as they may be."""
+    method: str
+    """What found them: a method of `shed`, `open` or `floors`."""
+    reason: str | None = None
+    """Why it is not the best one, if it is not."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is dropped."""
+        return all(kept >= 1.0 for kept in self.keep.values())
+
+
+class Plans:
+    """Keeps planners, one for each shape of the flow."""
+
+    def __init__(self) -> None:
+        self._planners: OrderedDict[Hashable, tuple[FlowNetwork, Exact]] = OrderedDict()
+
+    def choose(self, model: FlowModel, rates: Mapping[str, float], capacity: float) -> Choice:
+        """Return gates of the greatest value that fit; as low as they may be if none do.
+
+        Args:
+            model: The flow.
+            rates: Tuples per second by unit.
+            capacity: Processor-seconds per second for rows.
+        """
+        everything = {part.query: 1.0 for part in model.parts()}
+        if model.load(rates, {}) <= capacity:
+            return Choice(keep=everything, fits=True, method="open")
+        floors = model.floors()
+        least = Choice(keep={**everything, **floors}, fits=False, method="floors")
+        if model.load(rates, floors) >= capacity:
+            return least
+        asked = _scaled(model, rates, capacity)
+        try:
+            network, planner = self._planner(model, asked)
+            plan = planner.plan({unit: asked[unit] for unit in planner.network.inputs})
+        except EvenflowError as exc:
+            # The load fits at the floors, by arithmetic. That no plan was found is a fault, and
+            # the floors are the safe answer to it.
+            return replace(least, fits=True, reason=str(exc))
+        kept = network.keep(plan.throughput, asked)
+        keep = {name: _rounded(kept.get(name, 1.0), floors.get(name, 0.0)) for name in everything}
+        return Choice(keep=keep, fits=True, method=plan.method, reason=plan.reason)
+
+    def prepare(self, model: FlowModel, rates: Mapping[str, float], capacity: float) -> None:
+        """Make plans for a surge of all inputs together, if none were made for this shape."""
+        load = model.load(rates, {})
+        if load <= 0 or self._key(model, _scaled(model, rates, capacity)) in self._planners:
+            return
+        for times in AHEAD:
+            scale = times * capacity / load
+            self.choose(model, {unit: rate * scale for unit, rate in rates.items()}, capacity)
+
+    def _planner(self, model: FlowModel, asked: Mapping[str, float]) -> tuple[FlowNetwork, Exact]:
+        key = self._key(model, asked)
+        if key not in self._planners:
+            terms = {unit: Terms(input=unit, worth=worth) for unit, worth in _worths(asked)}
+            network = flow_network(model, terms, 1.0)
+            self._planners[key] = network, Exact(network.network)
+            if len(self._planners) > MOST_PLANNERS:
+                self._planners.popitem(last=False)
+        self._planners.move_to_end(key)
+        return self._planners[key]
+
+    def _key(self, model: FlowModel, asked: Mapping[str, float]) -> Hashable:
+        shape = tuple(replace(unit, fixed=0.0, factor=1.0, span=1.0) for unit in model.units)
+        return shape, tuple(_worths(asked))
+
+
+def _scaled(model: FlowModel, rates: Mapping[str, float], capacity: float) -> dict[str, float]:
+    """Return rates at which the flow, were it as calibrated, would load a capacity of 1 alike."""
+    return {
+        unit.id: rates[unit.id] * unit.factor / capacity
+        for unit in model.units
+        if rates.get(unit.id, 0.0) > 0
+    }
+
+
+def _worths(asked: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Return what tuples of each unit are worth, so that value is weight times share kept."""
+    first = next(iter(asked.values()), 1.0)
+    return [
+        (unit, STEP ** round(math.log(first / rate, STEP))) for unit, rate in sorted(asked.items())
+    ]
+
+
+def _rounded(kept: float, floor: float) -> float:
+    """Return a fraction that load and floor both allow."""
+    return max(floor, min(1.0, math.floor(kept * GRAIN + 1e-6) / GRAIN))

@@ -1,0 +1,214 @@
+"""The loop beside a run: a thread that looks, asks the core, performs and records.
+
+It decides nothing. If it dies the flow goes on: gates that it had shut are opened, because nobody
+would open them again, and `status` says what happened.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, assert_never
+
+from evenflow.control.config import LoopConfig
+from evenflow.control.decision import Record, SetGates
+from evenflow.control.journal import Journal
+from evenflow.control.loop import ControlLoop
+from evenflow.control.measured import RateTrace, keep_network, measured_network
+from evenflow.control.report import loop_report
+from evenflow.control.watch import look, selectivities
+from evenflow.errors import EvenflowError, InternalError
+from evenflow.model.costs import Costs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from evenflow.control.decision import Effect
+    from evenflow.control.facts import FlowFacts
+    from evenflow.control.stored import Survey
+    from evenflow.control.watch import Watched
+    from evenflow.spark.run import Run
+
+LOOKS_PER_BATCH = 4
+LONGEST_WAIT, SHORTEST_WAIT = 0.25, 0.05
+"""Seconds between two looks."""
+MOST_FAILURES = 40
+"""Looks that may fail in a row before the loop gives up: units that are being changed cannot
+always be looked at."""
+KEEP_SECONDS = 60.0
+"""How often the measured network is kept, at most."""
+_log = logging.getLogger(__name__)
+
+
+class Mode(enum.Enum):
+    """What the loop may do."""
+
+    ON = "on"
+    OFF = "off"
+    DRY_RUN = "dry-run"
+
+
+class Control:
+    """The control loop of one run: prepared before its units start, stopped before they do."""
+
+    def __init__(
+        self,
+        state: Path,
+        *,
+        mode: Mode = Mode.ON,
+        config: LoopConfig | None = None,
+        survey: Callable[[Run], Survey] | None = None,
+        clock: Callable[[], float] = time.time,
+        look_at: Callable[[Watched, float], FlowFacts] = look,
+    ) -> None:
+        """Prepare nothing yet.
+
+        Args:
+            state: The flow's state directory.
+            mode: What the loop may do.
+            config: Settings; the number of cores and the dry run are filled in.
+            survey: Finds what tuples cost and on how many cores, before anything runs.
+            clock: Wall-clock seconds.
+            look_at: Looks at a run.
+        """
+        self._mode = mode
+        self._state = state
+        self._clock = clock
+        self._look_at = look_at
+        self._survey = survey
+        self._config = replace(config or LoopConfig(), dry_run=mode is Mode.DRY_RUN)
+        self._costs = Costs()
+        self._run: Watched | None = None
+        self._core: ControlLoop | None = None
+        self._journal: Journal | None = None
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._failures = 0
+        self._trace = RateTrace()
+        self._kept_at = clock()
+        self.died: str | None = None
+        """Why the loop has ended, if it has by itself."""
+
+    def prepare(self, run: Run) -> None:
+        """Find what tuples cost, before anything runs that calibration could disturb."""
+        self._run = run
+        run.also_told["control"] = self.report
+        if self._mode is Mode.OFF:
+            return
+        if self._survey is not None:
+            found = self._survey(run)
+            self._costs = found.costs
+            self._config = replace(self._config, cores=found.cores)
+        self._journal = Journal(self._state)
+        self._core = ControlLoop(self._config, self._costs, self._journal.last_number())
+
+    def start(self) -> None:
+        """Open what an earlier process left shut, unless the loop looks after it; begin to look."""
+        if self._mode is not Mode.ON and self._is_shut():
+            self._known_run.set_gates({})
+        if self._mode is Mode.OFF:
+            return
+        self._thread = threading.Thread(target=self._work, name="evenflow-loop", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End. Gates stay as they are: a flow that stops in a surge goes on with them."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+            if self.died is None:
+                self._keep_network()
+
+    def report(self) -> dict[str, Any]:
+        """Return how the loop stands, for the status object."""
+        if self._core is None:
+            return {"shed": self._mode.value, "state": "off"}
+        told = loop_report(self._core.snapshot(), self._costs, self._clock())
+        if self.died is not None:
+            told |= {"state": "dead", "reason": self.died}
+        return {"shed": self._mode.value, **told}
+
+    def _work(self) -> None:
+        try:
+            while not self._stopping.wait(self._wait_seconds()):
+                self._step()
+        except Exception as exc:  # noqa: BLE001  # the top of the shell
+            # Whatever happened here must not reach the flow.
+            _log.exception("the control loop has ended")
+            self._die(f"{type(exc).__name__}: {exc}"[:300])
+
+    @property
+    def _known_run(self) -> Watched:
+        if self._run is None:
+            raise InternalError("the control loop was not prepared")
+        return self._run
+
+    def _is_shut(self) -> bool:
+        return any(kept < 1.0 for kept in self._known_run.gates.values())
+
+    def _step(self) -> None:
+        assert self._core is not None
+        now = self._clock()
+        try:
+            facts = self._look_at(self._known_run, now)
+            self._failures = 0
+        except Exception:
+            # Units stop, start and are replaced while we look at them.
+            self._failures += 1
+            if self._failures > MOST_FAILURES:
+                raise
+            _log.debug("a look failed", exc_info=True)
+            return
+        self._perform(self._core.observe(facts, self._clock()))
+        view = self._core.snapshot().view
+        if view is not None and view.at == facts.at:
+            self._trace.see(view)
+            if now - self._kept_at >= KEEP_SECONDS:
+                self._keep_network()
+
+    def _keep_network(self) -> None:
+        """Keep the flow as it was measured, for `explain --network`."""
+        view = None if self._core is None else self._core.snapshot().view
+        if view is None:
+            return
+        self._kept_at = self._clock()
+        made = measured_network(view, self._trace, selectivities(self._known_run))
+        if made is not None:
+            keep_network(self._state, made)
+
+    def _perform(self, effects: list[Effect]) -> None:
+        assert self._core is not None
+        assert self._journal is not None
+        for effect in effects:
+            _log.debug("%s", effect)
+            match effect:
+                case Record(entry=entry):
+                    self._journal.write(entry.as_json())
+                case SetGates(number=number, keep=keep):
+                    error = None
+                    try:
+                        self._known_run.set_gates(keep)
+                    except EvenflowError as exc:
+                        error = str(exc)[:300]
+                    self._perform(self._core.applied(number, self._clock(), error))
+                case _:
+                    assert_never(effect)
+
+    def _wait_seconds(self) -> float:
+        fastest = min((each.unit.every for each in self._known_run.runs), default=1.0)
+        return max(SHORTEST_WAIT, min(LONGEST_WAIT, fastest / LOOKS_PER_BATCH))
+
+    def _die(self, why: str) -> None:
+        self.died = why
+        try:
+            if self._mode is Mode.ON and self._is_shut():
+                self._known_run.set_gates({})
+                self.died = f"{why}; all gates were opened"
+        except Exception:  # noqa: BLE001  # the top of the shell
+            _log.exception("gates could not be opened")
+            self.died = f"{why}; gates stay as they are"

@@ -1,0 +1,99 @@
+"""What the loop makes of one look: load against capacity, now and with all gates open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from evenflow.control.demand import demand
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evenflow.control.facts import FlowFacts
+    from evenflow.control.learned import GateHistory
+    from evenflow.control.model import FlowModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """A look, judged by the model."""
+
+    at: float
+    model: FlowModel
+    rates: Mapping[str, float]
+    """Tuples per second that arrive, by unit."""
+    pressure: Mapping[str, float]
+    """Tuples per second to plan for, by unit."""
+    capacity: float
+    """Processor-seconds per second for rows."""
+    gates: Mapping[str, float]
+    """In force, or as if they were in a dry run."""
+    late: tuple[str, ...] = ()
+    """Queries whose answers are late although gates had time to help."""
+
+    def squeezed(self, utilisation: float, late: tuple[str, ...]) -> View:
+        """Return the view with less of the machine for rows, because some queries are late."""
+        return replace(self, capacity=self.model.capacity(utilisation, self.rates), late=late)
+
+    @property
+    def load(self) -> float:
+        """With the gates in force."""
+        return self.model.load(self.pressure, self.gates)
+
+    @property
+    def open_load(self) -> float:
+        """With all gates open."""
+        return self.model.load(self.pressure, {})
+
+    @property
+    def span(self) -> float:
+        """The longest time that batches should take."""
+        return max((unit.span for unit in self.model.units), default=1.0)
+
+    @property
+    def highest_surge(self) -> float | None:
+        """How many times what arrives the flow could still serve."""
+        return self.model.highest_surge(self.rates, self.capacity)
+
+    def facts(self, facts: FlowFacts) -> dict[str, Any]:
+        """Return what decisions are made from, as plain values."""
+        return {
+            "rows_per_second": _rounded(self.rates, 1),
+            "planned_for": _rounded(self.pressure, 1),
+            "load": round(self.open_load, 4),
+            "capacity": round(self.capacity, 4),
+            "batch_seconds": {
+                u.id: None if u.last is None else u.last.seconds for u in facts.units
+            },
+            "factors": {unit.id: round(unit.factor, 3) for unit in self.model.units},
+            "late": list(self.late),
+        }
+
+
+def view_of(
+    facts: FlowFacts,
+    model: FlowModel,
+    history: GateHistory,
+    gates: Mapping[str, float],
+    utilisation: float,
+) -> View:
+    """Return what a look comes to."""
+    rates, pressure = {}, {}
+    for unit, own in zip(facts.units, model.units, strict=True):
+        newest = unit.under_way or unit.last
+        in_force = history.of(newest) if newest is not None else {}
+        asked = demand(unit, model, own, in_force, facts.at)
+        rates[unit.id], pressure[unit.id] = asked.rate, asked.pressure
+    return View(
+        at=facts.at,
+        model=model,
+        rates=rates,
+        pressure=pressure,
+        capacity=model.capacity(utilisation, rates),
+        gates=gates,
+    )
+
+
+def _rounded(values: Mapping[str, float], digits: int) -> dict[str, float]:
+    return {name: round(value, digits) for name, value in values.items()}

@@ -1,0 +1,227 @@
+"""Looking at a running flow: what Spark and the units say, as facts.
+
+No job is run and nothing is waited for. What a batch that is under way reads comes from the offset
+log of its checkpoint, if its sources count their rows there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol
+
+from evenflow.control.facts import NEVER, Batch, FlowFacts, QueryFacts, UnitFacts
+from evenflow.model.operator import Shed, upstream
+from evenflow.schedule.request import QueryState
+from evenflow.spark.unit.under_way import batch_under_way
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from evenflow.model.query import Query
+    from evenflow.model.unit import Unit
+    from evenflow.schedule.life import Life
+    from evenflow.spark.unit.pace import BatchReport
+    from evenflow.spark.unit.unit_run import UnitRun
+
+MOST_BATCHES = 8
+"""Batches of a unit that a look tells."""
+
+Interval = tuple[float, float]
+
+
+class Watched(Protocol):
+    """What the loop needs of a run."""
+
+    @property
+    def also_told(self) -> dict[str, Callable[[], Any]]:
+        """What its status has besides."""
+        ...
+
+    @property
+    def runs(self) -> Sequence[UnitRun]:
+        """The units."""
+        ...
+
+    @property
+    def life(self) -> Life:
+        """What all queries do."""
+        ...
+
+    @property
+    def queries(self) -> Mapping[str, Query]:
+        """All queries, by name."""
+        ...
+
+    @property
+    def gates(self) -> Mapping[str, float]:
+        """Fractions in force, by query."""
+        ...
+
+    def set_gates(self, keep: Mapping[str, float]) -> None:
+        """Put fractions in force from the next batch on; those not named keep everything."""
+        ...
+
+
+def look(run: Watched, now: float) -> FlowFacts:
+    """Return how a flow stands."""
+    runs = [each for each in run.runs if each.unit.queries]
+    for each in runs:
+        each.update_pace()
+    told = {each.unit.id: (_done(each), _begun(each)) for each in runs}
+    busy = {
+        unit: [*(_interval(batch, now) for batch in done), *(_interval(b, now) for b in begun)]
+        for unit, (done, begun) in told.items()
+    }
+    units = tuple(_unit(each, *told[each.unit.id], busy, now) for each in runs)
+    return FlowFacts(at=now, units=units, queries=_queries(run, runs), gates=dict(run.gates))
+
+
+def _unit(
+    run: UnitRun,
+    done: Sequence[Batch],
+    begun: Sequence[Batch],
+    busy: Mapping[str, Sequence[Interval]],
+    now: float,
+) -> UnitFacts:
+    unit = run.unit
+    others = [interval for id_, each in busy.items() if id_ != unit.id for interval in each]
+    shared = [_with_share(batch, others, now) for batch in (*done, *begun)]
+    return UnitFacts(
+        id=unit.id,
+        sources=tuple(dict.fromkeys(unit.sources)),
+        every=unit.every,
+        families=_families(unit),
+        active=run.active,
+        batches=tuple(shared[: len(done)]),
+        under_way=shared[-1] if begun else None,
+    )
+
+
+def _families(unit: Unit) -> tuple[tuple[str, ...], ...]:
+    rows = tuple(tuple(member.query for member in family.members) for family in unit.families)
+    return rows + tuple((branch.query,) for branch in unit.branches)
+
+
+def _done(run: UnitRun) -> list[Batch]:
+    """Return the latest batches that Spark has reported, with the times between them."""
+    reports = list(run.pace.reports)[-MOST_BATCHES - 1 :]
+    found = [_batch(run, None, reports[0])] if reports else []
+    found += [_batch(run, before, report) for before, report in pairwise(reports)]
+    return found[-MOST_BATCHES:]
+
+
+def _batch(run: UnitRun, before: BatchReport | None, report: BatchReport) -> Batch:
+    return Batch(
+        number=report.id[1],
+        began=report.began,
+        seconds=report.seconds,
+        spacing=_spacing(before, report),
+        rows=sum(rows for _, rows in run.by_source(report.rows)),
+        behind=_total(behind for _, behind in run.by_source(report.behind)),
+        gates=_gates(run, report.id[1]),
+    )
+
+
+def _gates(run: UnitRun, batch: int) -> dict[str, float]:
+    """Return the fractions that a batch ran with, by query."""
+    names = run.charge.names
+    kept = run.history.of(batch).keep
+    return {names[part]: fraction for part, fraction in kept.items() if part in names}
+
+
+def _spacing(before: BatchReport | None, report: BatchReport) -> float | None:
+    """Return the seconds between two batches, if one followed the other without a restart."""
+    if before is None or before.id[0] != report.id[0] or before.id[1] + 1 != report.id[1]:
+        return None
+    return max(0.001, report.began - before.began)
+
+
+def _begun(run: UnitRun) -> list[Batch]:
+    last = run.pace.last
+    if last is None or not run.active:
+        return []
+    found = batch_under_way(run.directory.checkpoint, last.id[1])
+    if found is None or found.began < last.began:
+        return []
+    rows = _total((rows for _, rows in run.by_source(found.rows)), all_of=True)
+    return [
+        Batch(
+            number=found.number,
+            began=found.began,
+            seconds=None,
+            spacing=max(0.001, found.began - last.began),
+            rows=rows,
+            gates=_gates(run, found.number),
+        )
+    ]
+
+
+def _total(values: Iterable[int | None], *, all_of: bool = False) -> int | None:
+    """Return the sum of what is known; None if nothing is, or not everything that must be."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return sum(known) if known and not (all_of and len(known) < len(found)) else None
+
+
+def selectivities(run: Watched) -> dict[str, float]:
+    """Return how many tuples a query takes for each that is read, as far as that is known."""
+    taken: dict[str, list[float]] = {}
+    for each in run.runs:
+        for number, (arrived, took, _) in each.pace.part_rates().items():
+            name = each.charge.names.get(number)
+            if name is not None and arrived > 0:
+                taken.setdefault(name, []).append(min(1.0, took / arrived))
+    return {name: sum(shares) / len(shares) for name, shares in taken.items()}
+
+
+# How much of the machine a batch had: batches that run side by side share it evenly.
+
+
+def _interval(batch: Batch, now: float) -> Interval:
+    return batch.began, now if batch.seconds is None else batch.began + batch.seconds
+
+
+def _with_share(batch: Batch, others: Sequence[Interval], now: float) -> Batch:
+    start, end = _interval(batch, now)
+    if end <= start or not others:
+        return batch
+    edges = sorted({start, end, *(t for each in others for t in each if start < t < end)})
+    had = 0.0
+    for left, right in pairwise(edges):
+        beside = sum(1 for begin, stop in others if begin <= left and right <= stop)
+        had += (right - left) / (1 + beside)
+    return replace(batch, share=min(1.0, had / (end - start)))
+
+
+# Queries.
+
+
+def _queries(run: Watched, runs: Sequence[UnitRun]) -> dict[str, QueryFacts]:
+    known = run.life.queries
+    found = {}
+    for name in sorted({name for each in runs for name in each.unit.queries}):
+        query = run.queries[name]
+        carrying = [each for each in runs if name in each.unit.queries]
+        progress = [each.progress[name] for each in carrying if name in each.progress]
+        delays = [p.delay_seconds for p in progress if p.delay_seconds is not None]
+        answered = [p.last_answer_at for p in progress if p.last_answer_at is not None]
+        found[name] = QueryFacts(
+            weight=query.weight,
+            floor=query.floor,
+            deadline=query.deadline,
+            delay=max(delays, default=None),
+            answered_at=max(answered, default=None),
+            contract=_contract(query, [each.unit for each in carrying]),
+            running=name in known and known[name].state is QueryState.RUNNING,
+        )
+    return found
+
+
+def _contract(query: Query, units: Sequence[Unit]) -> str:
+    """Return how tuples before a query's own operators, behind its trunk, may be dropped."""
+    below = {operator.hash for unit in units for operator in upstream(unit.trunk)}
+    own = {op.shed for op in upstream(query.operator) if op.hash not in below}
+    if Shed.NEVER in own:
+        return NEVER
+    return Shed.WINDOW.value if Shed.WINDOW in own else Shed.TUPLE.value

@@ -1,0 +1,59 @@
+"""Why a decision was made, in one sentence for a person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evenflow.control.plans import Choice
+    from evenflow.control.view import View
+
+MOST_NAMED = 4
+PILED_UP = 1.5
+"""How many times what arrives the next batch must hold for its rows to be called piled up."""
+
+
+def why_drops(view: View, choice: Choice) -> str:
+    """Return why tuples are dropped, and whose."""
+    times = view.open_load / view.capacity if view.capacity > 0 else 0.0
+    told = f"{_rows(view)}, {times:.1f} times what fits"
+    if view.late:
+        told += f", and {_names(view.late)} {_be(view.late)} late"
+    if not choice.fits:
+        return f"{told}: not even the floors fit, so all queries are at their floors"
+    dropped = {name: kept for name, kept in choice.keep.items() if kept < 1.0}
+    order = sorted(dropped, key=lambda name: (dropped[name], name))
+    return f"{told}: {_kept(dropped, order)}, which costs the least value"
+
+
+def why_wider(view: View, choice: Choice) -> str:
+    """Return why less is dropped than before, or nothing."""
+    share = view.open_load / view.capacity if view.capacity > 0 else 0.0
+    if choice.is_open:
+        return f"{_rows(view)}, {share:.0%} of what fits: all gates open"
+    return f"{_rows(view)}, {share:.1f} times what fits, less than before: more is kept"
+
+
+def _rows(view: View) -> str:
+    arriving = sum(view.rates.values())
+    told = f"{arriving:,.0f} rows/s are read"
+    if sum(view.pressure.values()) > PILED_UP * arriving:
+        told += " and rows have piled up"
+    return told
+
+
+def _kept(kept: Mapping[str, float], order: list[str]) -> str:
+    named = ", ".join(f"{name} keeps {kept[name]:.0%}" for name in order[:MOST_NAMED])
+    more = len(order) - MOST_NAMED
+    return f"{named} and {more} more keep less than all" if more > 0 else named
+
+
+def _names(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:MOST_NAMED])
+    return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"
+
+
+def _be(names: tuple[str, ...]) -> str:
+    return "is" if len(names) == 1 else "are"

@@ -1,0 +1,301 @@
+"""What tuples cost: each query alone on a sample that was recorded, less reading alone.
+
+Queries of a stack share one stage, so that nothing tells them apart while they run. Here each is
+built as it would run, over a sample in memory instead of a stream, and its work is thrown away.
+What is measured is the processor time of Spark's processes, as the difference to reading alone;
+medians of a few rounds. State and sinks are not in it: the factor that a running unit is corrected
+by has them.
+
+It takes all cores, so it is done before the units start. `record` reads the sources for the sample.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from evenflow.model.costs import Costs, QueryCost
+from evenflow.model.operator import Source, upstream
+from evenflow.model.unit import Kind
+from evenflow.schedule.cut import cut
+from evenflow.spark.compile.gates import GateColumns, GatePlan
+from evenflow.spark.compile.stack import Bounds, StackBuilder
+from evenflow.spark.compile.trunk import TrunkBuilder
+from evenflow.spark.compile.types import struct
+from evenflow.spark.gate.history import OPEN
+from evenflow.spark.processor_time import processor_seconds
+from evenflow.spark.record import record
+from evenflow.spark.session import is_one_process
+from evenflow.spark.source.sources import Sources
+from evenflow.spark.state.directory import StateDirectory
+from evenflow.spark.unit.stateless import plan_stateless
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from evenflow.model.flow import FlowSpec
+    from evenflow.model.query import Query
+    from evenflow.model.unit import Unit
+    from evenflow.spark.compile.trunk import Trunk
+
+SAMPLE_ROWS = 10_000
+TIMES = 20
+"""How often the sample is read at once where it would be too short to be measured."""
+SHORT_SECONDS = 0.4
+ROUNDS = 3
+BUDGET_SECONDS = 60.0
+"""After this the queries that are left are guessed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Rounds of one measurement, in processor-seconds per tuple."""
+
+    rounds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The middle one."""
+        return statistics.median(self.rounds)
+
+    @property
+    def spread(self) -> float:
+        """How far rounds are apart, for the median."""
+        return (max(self.rounds) - min(self.rounds)) / max(self.median, 1e-12)
+
+
+@dataclass(frozen=True, slots=True)
+class _Alone:
+    """What some queries cost without the others, in processor-seconds per tuple."""
+
+    net: float
+    trunk: float
+    certainty: float
+
+    @property
+    def beyond_trunk(self) -> float:
+        return max(0.0, self.net - self.trunk)
+
+    def cost(self, row: float) -> QueryCost:
+        own = self.beyond_trunk - row
+        return QueryCost(trunk=self.trunk, row=row, own=own, certainty=round(self.certainty, 3))
+
+
+def calibrate(
+    session: SparkSession,
+    spec: FlowSpec,
+    folder: Path,
+    *,
+    rows: int = SAMPLE_ROWS,
+    budget: float = BUDGET_SECONDS,
+    on_step: Callable[[str], None] | None = None,
+) -> Costs:
+    """Return what the queries of a flow cost.
+
+    Args:
+        session: Where to measure; nothing else should run there.
+        spec: The flow.
+        folder: For the sample.
+        rows: Tuples of each source to record.
+        budget: Seconds after which it stops measuring.
+        on_step: Told what is being done.
+
+    Raises:
+        ConfigError: A source gave no tuples.
+        RunError: A source cannot be read.
+    """
+    say = on_step or (lambda _: None)
+    say(f"recording {rows:,} tuples of each source to measure costs")
+    record(session, spec, folder, rows)
+    say(f"measuring {len(spec.queries)} queries, each alone")
+    return _Calibration(session, spec, folder, time.monotonic() + budget).run()
+
+
+class _Calibration:
+    """Measures one flow."""
+
+    def __init__(
+        self, session: SparkSession, spec: FlowSpec, folder: Path, deadline: float
+    ) -> None:
+        self._session = session
+        self._spec = spec
+        self._folder = folder
+        self._deadline = deadline
+        self._sources = Sources(session, spec, StateDirectory(folder / "state"))
+        self._cores = session.sparkContext.defaultParallelism
+        self._samples: dict[str, DataFrame] = {}
+        self._counts: dict[str, int] = {}
+        self._reading: dict[tuple[tuple[str, ...], int], Timing] = {}
+
+    def run(self) -> Costs:
+        try:
+            for source in self._spec.sources():
+                self._hold(source)
+            alone: dict[str, _Alone] = {}
+            for query in self._spec.queries:
+                if self._is_late():
+                    break
+                alone[query.name] = self._alone((query,))
+            rows = self._shared_rows(alone)
+            return Costs(
+                measured_at=time.time(),
+                reading={name: self._read((name,), TIMES).median for name in self._samples},
+                queries={
+                    name: each.cost(rows.get(name, 0.0)) for name, each in sorted(alone.items())
+                },
+            )
+        finally:
+            for sample in self._samples.values():
+                sample.unpersist()
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._deadline
+
+    def _alone(self, queries: tuple[Query, ...]) -> _Alone:
+        """Return what some queries cost without the others."""
+        parts = [self._unit(unit) for unit in cut(queries)]
+        return _Alone(
+            net=sum(net.median for net, _ in parts),
+            trunk=max(trunk for _, trunk in parts),
+            certainty=min(1 / (1 + net.spread) for net, _ in parts),
+        )
+
+    def _shared_rows(self, alone: Mapping[str, _Alone]) -> dict[str, float]:
+        """Return what the row that a query shares with its family costs.
+
+        Together the members of a family pay for one row, alone each for its own: the difference
+        tells what it costs.
+        """
+        known = {query.name: query for query in self._spec.queries}
+        found: dict[str, float] = {}
+        for unit in cut(self._spec.queries):
+            for family in unit.families:
+                names = sorted({member.query for member in family.members} & set(alone))
+                if len(names) < 2 or self._is_late():
+                    continue
+                together = self._alone(tuple(known[name] for name in names)).beyond_trunk
+                apart = [alone[name].beyond_trunk for name in names]
+                row = (sum(apart) - together) / (len(names) - 1)
+                found |= dict.fromkeys(names, max(0.0, min(row, *apart)))
+        return found
+
+    def _hold(self, source: Source) -> None:
+        schema = struct(source.schema)
+        path = str(self._folder / source.name)
+        frame = self._session.read.schema(schema).parquet(path).repartition(self._cores).cache()
+        self._counts[source.name] = frame.count()
+        self._samples[source.name] = frame
+
+    # Measuring.
+
+    def _unit(self, unit: Unit) -> tuple[Timing, float]:
+        """Return what a unit costs beyond reading, and what of it is the trunk's."""
+        names = tuple(s.name for s in upstream(unit.trunk) if isinstance(s, Source))
+        once = self._measured(self._built(unit, 1), names, 1, rounds=1)
+        is_short = once.median * self._rows(names, 1) < SHORT_SECONDS
+        times = TIMES if is_short else 1
+        reading = self._read(names, times)
+        whole = self._measured(self._built(unit, times), names, times)
+        net = Timing(tuple(max(0.0, each - reading.median) for each in whole.rounds))
+        trunk = 0.0
+        if len(upstream(unit.trunk)) > len(names):
+            frame = self._trunk(unit, times).frame
+            trunk = max(0.0, self._measured(frame, names, times).median - reading.median)
+        return net, min(trunk, net.median)
+
+    def _read(self, names: tuple[str, ...], times: int) -> Timing:
+        """Return what reading the sample costs."""
+        if (names, times) not in self._reading:
+            frames = [self._open(times, name) for name in names]
+            parts = [
+                self._measured(frame, (n,), times) for n, frame in zip(names, frames, strict=True)
+            ]
+            counts = [self._counts[name] for name in names]
+            rounds = zip(*(part.rounds for part in parts), strict=True)
+            self._reading[names, times] = Timing(
+                tuple(
+                    sum(c * n for c, n in zip(costs, counts, strict=True)) / sum(counts)
+                    for costs in rounds
+                )
+            )
+        return self._reading[names, times]
+
+    def _measured(
+        self, frame: DataFrame, names: Sequence[str], times: int, rounds: int = ROUNDS
+    ) -> Timing:
+        rows = self._rows(names, times)
+        _throw_away(frame)  # compiles
+        return Timing(
+            tuple(self._seconds(partial(_throw_away, frame)) / rows for _ in range(rounds))
+        )
+
+    def _seconds(self, work: Callable[[], None]) -> float:
+        """Return the processor time of some work; on a cluster, time on all cores."""
+        own = is_one_process(self._session.conf.get("spark.master", "local") or "local")
+        spent, began = processor_seconds(os.getpid()), time.monotonic()
+        work()
+        wall = (time.monotonic() - began) * self._cores
+        after = processor_seconds(os.getpid())
+        if not own or spent is None or after is None:
+            return wall
+        return max(0.0, after - spent)
+
+    def _rows(self, names: Iterable[str], times: int) -> int:
+        return max(1, sum(self._counts[name] for name in names) * times)
+
+    # Building.
+
+    def _open(self, times: int, name: str) -> DataFrame:
+        frame = self._samples[name]
+        if times == 1:
+            return frame
+        copies = F.explode(F.sequence(F.lit(1), F.lit(times)))
+        return frame.withColumn("_copy", copies).drop("_copy")
+
+    def _trunk(self, unit: Unit, times: int) -> Trunk:
+        return TrunkBuilder(
+            source=lambda source: self._open(times, source.name),
+            pulse=None,
+            table=self._sources.open_table,
+            applied=self._spec.applied,
+            has_misfits=lambda _: False,
+        ).build(unit.trunk)
+
+    def _built(self, unit: Unit, times: int) -> DataFrame:
+        """Return what a unit computes, over the sample."""
+        trunk = self._trunk(unit, times)
+        if unit.kind is Kind.STATELESS:
+            plan = plan_stateless(unit, trunk, self._sources.identity(unit.trunk))
+            return trunk.frame.select(*plan.columns({})).filter(plan.wanted)
+        event_time = unit.trunk.event_time
+        at = unit.trunk.schema.names.index(event_time or "")
+        return StackBuilder(
+            unit,
+            trunk.frame,
+            trunk.resolve,
+            event_time=F.col(f"c{at}"),
+            bounds=_open_bounds(unit),
+            delay_ms=0,
+            pulse=None,
+            why=trunk.why,
+        ).build()
+
+
+def _open_bounds(unit: Unit) -> Bounds:
+    """Return what a batch is told in which nothing is late and all gates are open."""
+    plan = GatePlan(unit)
+    told = F.array(*(F.lit(number).cast("long") for number in plan.told(OPEN)))
+    return Bounds(F.lit(0).cast("long"), GateColumns(plan, told, 0))
+
+
+def _throw_away(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()

@@ -1,0 +1,46 @@
+"""The delay operator of experiments: it keeps a core busy for a given time per tuple.
+
+The time is spent hashing text, an amount of work that was timed once in this process: the same
+processor seconds whoever else runs, which is what costs are. Nobody can tell before how it ends.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+_BLOCK = "0123456789abcdef" * 4
+_TIMED_BLOCKS = 2_000
+_TIMED_ROWS = 400
+_ROUNDS = 5
+_MILLION = 1_000_000
+
+
+def delayed(number: Column, microseconds: float, share: float) -> Column:
+    """Return TRUE for a share of all numbers, a while later; NULL if there is no number."""
+    done = _work(number, max(1, round(microseconds * _blocks_per_microsecond())))
+    passed = F.pmod(F.xxhash64(number), F.lit(_MILLION)) < F.lit(round(share * _MILLION))
+    # A hash has no such digit, but Spark does not know.
+    return done.substr(1, 1).isin("z").eqNullSafe(F.lit(False)) & number.isNotNull() & passed
+
+
+def _work(number: Column, blocks: int) -> Column:
+    text = F.concat(number.cast("string"), F.lit(_BLOCK))
+    return F.sha2(F.repeat(text, blocks), 256)
+
+
+@cache
+def _blocks_per_microsecond() -> float:
+    """Time the work on one core, in a session that is there."""
+    session = SparkSession.active()
+    rows = session.range(_TIMED_ROWS, numPartitions=1)
+    work = rows.select(F.max(_work(F.col("id"), _TIMED_BLOCKS)))
+    taken = []
+    for _ in range(_ROUNDS):
+        began = time.perf_counter()
+        work.collect()
+        taken.append(time.perf_counter() - began)
+    return _TIMED_BLOCKS * _TIMED_ROWS / (min(taken) * _MILLION)

@@ -1,0 +1,1 @@
+"""Gates on Spark: which tuples a batch drops, the same ones if it is done again."""

@@ -1,0 +1,350 @@
+"""The core beside a simulated flow: surges, wrong costs, bad facts, refusals, dry runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from tests.control.simulated import (
+    SIX,
+    SIX_RATE,
+    WEIGHTS,
+    SimFlow,
+    SimUnit,
+    loop_for,
+    six,
+    six_costs,
+    surge,
+)
+
+from evenflow.control.config import LoopConfig
+from evenflow.control.decision import Act, Effect
+from evenflow.control.facts import FlowFacts, QueryFacts
+from evenflow.control.loop import ControlLoop
+from evenflow.control.state import State
+from evenflow.errors import ConfigError
+from evenflow.model.costs import Costs, QueryCost
+
+BEGIN, END = 20.0, 50.0
+INTERVALS = 5
+
+
+def opened_at(flow: SimFlow) -> float:
+    """Return when all gates were open for good."""
+    at, gates = flow.history[-1]
+    assert gates == {}
+    return at
+
+
+def reacted_at(flow: SimFlow) -> float:
+    """Return when the first drops of the surge were set."""
+    return next(at for at, gates in flow.history if gates and at >= BEGIN)
+
+
+@pytest.mark.parametrize("times", [3.0, 10.0])
+@pytest.mark.parametrize("wrong", [1.0, 3.0, 1 / 3])
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_surge_is_held_and_everything_opens_after_it(
+    times: float, wrong: float, tells: bool
+) -> None:
+    flow = six(surge(SIX_RATE, times, BEGIN, END), tells=tells)
+    loop = loop_for(six_costs(wrong))
+    flow.run(loop, 70.0)
+    assert BEGIN < reacted_at(flow) <= BEGIN + 3
+    assert END < opened_at(flow) <= END + INTERVALS
+    unloaded = flow.worst_delay(5, BEGIN)
+    assert flow.worst_delay(BEGIN + 2 * INTERVALS, END) <= 1.5 * unloaded
+    assert loop.snapshot().state is State.OPEN
+    assert loop.snapshot().gates == ()
+
+
+def test_the_least_value_is_lost() -> None:
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, END))
+    flow.run(loop_for(), 45.0)
+    # By weight for cost: a 4/20, c 4/40, then b and e 1/20, d 1/40, f 1/80.
+    keep = {name: flow.gates.get(name, 1.0) for name in SIX}
+    assert keep["a"] == 1.0
+    assert keep["c"] > 0.8
+    assert keep["d"] == keep["f"] == 0.0
+
+
+def test_nothing_is_dropped_while_load_fits() -> None:
+    for wrong in (1.0, 3.0, 1 / 3):
+        flow = six(lambda _: 1.6 * SIX_RATE, noise=0.05)
+        flow.run(loop_for(six_costs(wrong)), 60.0)
+        assert flow.history == []
+
+
+def test_one_cost_that_is_wrong_does_not_become_a_missed_deadline() -> None:
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, END))
+    flow.run(loop_for(six_costs(1.0, a=1 / 3, c=3.0)), 70.0)
+    assert flow.worst_delay(BEGIN + 2 * INTERVALS, END) <= 2.5
+    assert opened_at(flow) <= END + INTERVALS
+
+
+def test_costs_that_were_only_guessed_hold_deadlines_too() -> None:
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, END), deadline=4.0)
+    flow.run(loop_for(Costs()), 70.0)
+    assert flow.worst_delay(BEGIN + 2 * INTERVALS, END) <= 4.0
+    assert opened_at(flow) <= END + INTERVALS
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_makes_few_changes(seed: int) -> None:
+    flow = six(surge(SIX_RATE, 6.0, BEGIN, END), noise=0.2, seed=seed)
+    flow.run(loop_for(), 70.0)
+    assert len(flow.history) <= 16
+    assert flow.worst_delay(BEGIN + 2 * INTERVALS, END) <= 3.5
+    assert opened_at(flow) <= END + INTERVALS + 1
+
+
+def test_floors_hold_even_if_they_do_not_fit() -> None:
+    floors = dict.fromkeys(SIX, 0.3)
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, END), floors=floors)
+    flow.run(loop_for(), 40.0)
+    assert all(kept >= 0.3 for _, gates in flow.history for kept in gates.values())
+    assert flow.gates == floors
+    assert "not even the floors fit" in flow.decisions[-1].why
+    assert flow.decisions[-1].expected["fits"] is False
+
+
+def test_what_is_never_shed_is_not() -> None:
+    flow = six(surge(SIX_RATE, 4.0, BEGIN, END))
+    flow.queries["f"] = replace(flow.queries["f"], contract="never")
+    flow.run(loop_for(), 40.0)
+    assert flow.gates
+    assert all("f" not in gates for _, gates in flow.history)
+
+
+def test_a_source_that_is_limited_is_planned_for_what_it_gives() -> None:
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, END), limit=12_000)
+    flow.run(loop_for(), 45.0)
+    assert flow.units[0].behind > 0
+    value = sum(WEIGHTS[name] * flow.gates.get(name, 1.0) for name in SIX)
+    assert value > 0.4 * sum(WEIGHTS.values())
+    assert flow.worst_delay(BEGIN + 2 * INTERVALS, 45) <= 2.5
+    flow.run(loop_for(), 60.0)
+    assert flow.units[0].behind == 0
+    assert flow.gates == {}
+
+
+def test_two_units_share_the_machine() -> None:
+    costs = {"x": QueryCost(own=100e-6), "y": QueryCost(own=50e-6)}
+    units = [
+        SimUnit(id="u1", families=(("x",),), costs=costs, rate=surge(3000, 8.0, BEGIN, END)),
+        SimUnit(id="u2", families=(("y",),), costs=costs, rate=lambda _: 4000.0),
+    ]
+    flow = SimFlow(units, {"x": QueryFacts(deadline=4.0), "y": QueryFacts(weight=4.0)})
+    known = Costs(
+        reading={"s": 2e-6},
+        queries={n: replace(c, certainty=0.9) for n, c in costs.items()},
+    )
+    flow.run(loop_for(known), 70.0)
+    assert any(gates.get("x", 1.0) < 0.4 for _, gates in flow.history)
+    assert all("y" not in gates for at, gates in flow.history if at > BEGIN + 6)
+    assert flow.worst_delay(BEGIN + 3 * INTERVALS, END) <= 4.0
+    assert opened_at(flow) <= END + 2 * INTERVALS
+
+
+# Facts that are not to be trusted.
+
+
+def test_missing_metrics_move_nothing() -> None:
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, END))
+
+    def spoil(facts: FlowFacts) -> FlowFacts:
+        if flow.clock < BEGIN:
+            return facts
+        unit = facts.units[0]
+        batches = tuple(replace(batch, rows=None) for batch in unit.batches)
+        return replace(facts, units=(replace(unit, batches=batches),))
+
+    flow.spoil = spoil
+    loop = loop_for()
+    flow.run(loop, 40.0)
+    assert flow.history == []
+    assert "rows" in loop.snapshot().gaps[0]
+
+
+def test_gates_stay_as_they_are_while_facts_are_missing() -> None:
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, 30.0))
+    flow.spoil = lambda facts: (
+        facts if flow.clock < 28 or flow.clock > 45 else replace(facts, units=())
+    )
+    flow.run(loop_for(), 44.0)
+    assert flow.gates
+    flow.run(loop_for(), 12.0)  # a new loop, as after a restart, finds them shut
+    assert flow.gates == {}
+
+
+def test_old_facts_move_nothing() -> None:
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, END))
+    flow.spoil = lambda facts: facts if flow.clock < BEGIN else replace(facts, at=facts.at - 6)
+    loop = loop_for()
+    flow.run(loop, 40.0)
+    assert flow.history == []
+    assert "old" in loop.snapshot().gaps[0]
+
+
+def test_numbers_that_make_no_sense_move_nothing() -> None:
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, END))
+
+    def spoil(facts: FlowFacts) -> FlowFacts:
+        queries = {n: replace(q, delay=math.nan) for n, q in facts.queries.items()}
+        return facts if flow.clock < BEGIN else replace(facts, queries=queries)
+
+    flow.spoil = spoil
+    flow.run(loop_for(), 40.0)
+    assert flow.history == []
+
+
+def test_every_second_look_may_be_lost() -> None:
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, END))
+    looks = iter(range(10_000))
+    flow.spoil = lambda facts: facts if next(looks) % 3 == 0 else None
+    flow.run(loop_for(), 70.0)
+    assert reacted_at(flow) <= BEGIN + 3
+    assert opened_at(flow) <= END + INTERVALS
+
+
+def test_the_first_batches_are_cold_and_do_not_count() -> None:
+    flow = six(lambda _: SIX_RATE)
+    flow.units[0].reading = 400e-6
+    flow.run_steps(60)
+    flow.units[0].reading = 2e-6
+    flow.run(loop_for(), 30.0)
+    assert flow.history == []
+
+
+# What becomes of changes.
+
+
+def test_a_change_that_is_refused_is_tried_again() -> None:
+    flow = six(surge(SIX_RATE, 5.0, BEGIN, END))
+    flow.refuse = lambda now: "no room" if now < flow.start + BEGIN + 3 else None
+    loop = loop_for()
+    flow.run(loop, 70.0)
+    refused = [outcome for outcome in flow.outcomes if outcome.reason == "no room"]
+    assert refused
+    assert not any(outcome.applied for outcome in refused)
+    assert opened_at(flow) <= END + INTERVALS
+
+
+def test_a_change_of_which_nothing_is_heard_is_given_up() -> None:
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, END))
+    loop = loop_for()
+    flow.run(loop, BEGIN + 0.5)
+    effects: list[Effect] = []
+    while not effects:
+        flow.run_steps(1)
+        effects = loop.observe(flow.facts(), flow.now)
+    assert loop.snapshot().state is State.CLOSING
+    deadline = loop.next_deadline()
+    assert deadline is not None
+    assert loop.observe(flow.facts(), flow.now) == []
+    (record,) = loop.observe(replace(flow.facts(), at=deadline), deadline)[:1]
+    assert record.entry.applied is False  # type: ignore[union-attr]
+    loop.check_invariants()
+    # The answer that comes at last is ignored.
+    assert loop.applied(1, deadline + 1) == []
+
+
+def test_gates_that_somebody_else_set_are_believed() -> None:
+    flow = six(lambda _: SIX_RATE)
+    loop = loop_for()
+    flow.run(loop, 10.0)
+    flow.gates = {"a": 0.5, "b": 1.0}
+    flow.run(loop, 0.5)
+    (decision,) = flow.decisions
+    assert (decision.act, decision.before) == (Act.OPEN, {"a": 0.5})
+    assert flow.gates == {}
+
+
+def test_gates_that_somebody_else_opened_are_shut_again() -> None:
+    flow = six(surge(SIX_RATE, 5.0, BEGIN, END))
+    loop = loop_for()
+    flow.run(loop, 30.0)
+    assert loop.snapshot().state is State.SHEDDING
+    flow.gates = {}
+    flow.run(loop, 0.5)
+    assert flow.gates
+
+
+def test_a_dry_run_decides_and_changes_nothing() -> None:
+    flow = six(surge(SIX_RATE, 3.0, BEGIN, END))
+    loop = loop_for(dry_run=True)
+    flow.run(loop, 40.0)
+    assert flow.history == []
+    assert flow.decisions
+    assert all(decision.dry_run for decision in flow.decisions)
+    assert {outcome.reason for outcome in flow.outcomes} == {"dry run"}
+    assert len(flow.decisions) <= 20
+
+
+def test_every_decision_says_why_and_later_what_it_did() -> None:
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, END))
+    flow.run(loop_for(), 70.0)
+    acts = [decision.act for decision in flow.decisions]
+    assert acts[0] is Act.SHED
+    assert acts[-1] is Act.OPEN
+    assert set(acts[1:-1]) <= {Act.ADJUST}
+    assert [decision.number for decision in flow.decisions] == list(range(1, len(acts) + 1))
+    first = flow.decisions[0]
+    assert "rows/s" in first.why
+    assert "times what fits" in first.why
+    assert first.facts["rows_per_second"]["u1"] > 5 * SIX_RATE
+    assert first.expected["fits"] is True
+    assert 0 < first.expected["value"] < 1
+    for decision in flow.decisions:
+        told = [o for o in flow.outcomes if o.number == decision.number]
+        assert told[0].applied
+        assert told[-1].measured is not None or "replaced" in str(told[-1].reason)
+        assert decision.as_json()["act"] == decision.act.value
+    assert any(outcome.measured for outcome in flow.outcomes)
+
+
+def test_changes_per_minute_are_limited() -> None:
+    flow = six(lambda t: SIX_RATE * (8.0 if int(t / 3) % 2 else 0.8))
+    loop = loop_for(most_changes=6, reserve=2)
+    flow.run(loop, 150.0)
+    times = [at for at, _ in flow.history]
+    assert len(times) > 6
+    assert all(sum(t <= at < t + 60 for at in times) <= 6 for t in times)
+
+
+def test_answers_that_stay_late_squeeze_the_capacity() -> None:
+    """Something takes time that the model does not know: every answer waits for its sink."""
+    flow = six(surge(SIX_RATE, 3.0, BEGIN, END), deadline=1.6)
+    loop = loop_for()
+    flow.run(loop, 45.0)
+    assert loop.snapshot().squeeze < 1.0
+    assert flow.worst_delay(38, 45) <= 1.6
+    flow.run(loop, 20.0)
+    assert flow.gates == {}
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"cores": 0.0},
+        {"cores": math.nan},
+        {"utilisation": 1.5},
+        {"tolerance": -0.1},
+        {"most_changes": 2, "reserve": 2},
+        {"warm_up": -1},
+    ],
+)
+def test_settings_are_right_once_there(setting: dict[str, float]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        LoopConfig(**setting)  # type: ignore[arg-type]
+    assert caught.value.code == "config.invalid"
+
+
+def test_the_same_facts_give_the_same_decisions() -> None:
+    stories = []
+    for _ in range(2):
+        flow = six(surge(SIX_RATE, 10.0, BEGIN, END), noise=0.1, seed=3)
+        flow.run(ControlLoop(LoopConfig(cores=2.0), six_costs()), 60.0)
+        stories.append([decision.as_json() for decision in flow.decisions])
+    assert stories[0] == stories[1]

@@ -1,0 +1,208 @@
+"""The load model, and the network that planners see, against one another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.control.simulated import SIX, six, six_costs, surge
+
+from evenflow.control.correction import first_correction
+from evenflow.control.facts import Batch, FlowFacts, QueryFacts, UnitFacts
+from evenflow.control.flow_network import Terms, flow_network
+from evenflow.control.model import FlowModel, flow_model
+from evenflow.control.plans import AHEAD, Plans
+from evenflow.model.costs import Costs, QueryCost
+from evenflow.shed.evaluate import evaluate
+
+BATCH = Batch(number=1, began=0.0, seconds=0.5, spacing=1.0, rows=10)
+COSTS = Costs(
+    reading={"s": 1e-6, "t": 3e-6},
+    queries={
+        "a": QueryCost(row=4e-6, own=1e-6),
+        "b": QueryCost(row=4e-6, own=2e-6),
+        "c": QueryCost(trunk=8e-6, row=2e-6, own=5e-6),
+    },
+)
+
+
+def facts_of(**queries: QueryFacts) -> FlowFacts:
+    unit = UnitFacts(
+        id="u1",
+        sources=("s",),
+        every=1.0,
+        families=(("a", "b"), ("c",)),
+        active=True,
+        batches=(BATCH,),
+    )
+    known = {name: queries.get(name, QueryFacts()) for name in ("a", "b", "c")}
+    return FlowFacts(at=1.0, units=(unit,), queries=known)
+
+
+def model_of(facts: FlowFacts, cores: float = 2.0) -> FlowModel:
+    corrections = {unit.id: first_correction(1.0) for unit in facts.units}
+    return flow_model(facts, COSTS, corrections, cores)
+
+
+def test_a_family_pays_its_row_for_the_largest_fraction() -> None:
+    unit = model_of(facts_of()).units[0]
+    reading_and_trunk = 9e-6
+    assert unit.per_tuple({}) == pytest.approx(reading_and_trunk + 4e-6 + 3e-6 + 7e-6)
+    kept = unit.per_tuple({"a": 0.5, "b": 0.25, "c": 0.0})
+    assert kept == pytest.approx(reading_and_trunk + 0.5 * 4e-6 + 0.5 * 1e-6 + 0.25 * 2e-6)
+
+
+def test_a_trunk_behind_gates_is_paid_for_what_any_query_keeps() -> None:
+    facts = facts_of()
+    gated = replace(facts, units=(replace(facts.units[0], gated_trunk=True),))
+    unit = model_of(gated).units[0]
+    assert unit.per_tuple({"a": 0.5, "b": 0.0, "c": 0.25}) == pytest.approx(
+        1e-6 + 0.5 * 8e-6 + 0.5 * 5e-6 + 0.25 * 7e-6
+    )
+    closed = {"a": 0.0, "b": 0.0, "c": 0.0}
+    assert unit.per_tuple(closed) == pytest.approx(1e-6)
+
+
+def test_what_is_never_shed_and_what_does_not_run() -> None:
+    never = model_of(facts_of(c=QueryFacts(contract="never"), b=QueryFacts(floor=0.3)))
+    assert never.floors() == {"a": 0.0, "b": 0.3, "c": 1.0}
+    assert never.units[0].per_tuple({"c": 0.0}) == never.units[0].per_tuple({})
+    paused = model_of(facts_of(c=QueryFacts(running=False)))
+    assert {part.query for part in paused.parts()} == {"a", "b"}
+
+
+def test_the_highest_surge_is_what_reading_and_floors_leave() -> None:
+    model = model_of(facts_of(a=QueryFacts(floor=0.5)))
+    least = 9e-6 + 0.5 * 5e-6
+    assert model.highest_surge({"u1": 1000.0}, 1.5) == pytest.approx(1.5 / (1000 * least))
+    assert model.highest_surge({"u1": 0.0}, 1.5) is None
+
+
+def test_batches_that_take_long_without_rows_leave_less_capacity() -> None:
+    facts = facts_of()
+    slow = {"u1": replace(first_correction(1.0), fixed=0.4)}
+    model = flow_model(facts, COSTS, slow, 2.0)
+    assert model.capacity(0.9, {"u1": 1.0}) == pytest.approx(1.0)
+    assert model.capacity(0.9, {"u1": 0.0}) == pytest.approx(1.8)
+    # Slower than `every`: batches follow one another, twice as long as they must be.
+    slower = flow_model(facts, COSTS, {"u1": replace(slow["u1"], fixed=0.8)}, 2.0)
+    assert slower.units[0].span == 1.6
+    asked = facts_of(a=QueryFacts(deadline=2.4))
+    assert flow_model(asked, COSTS, {"u1": replace(slow["u1"], fixed=0.8)}, 2.0).units[
+        0
+    ].span == pytest.approx(1.2)
+
+
+def _within(kept: float, of: float) -> float:
+    return kept / of if of > 0 else 1.0
+
+
+shares = st.floats(min_value=0.0, max_value=1.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(shares, shares, shares, st.booleans())
+def test_the_network_has_the_loads_of_the_model(a: float, b: float, c: float, gated: bool) -> None:
+    facts = facts_of()
+    facts = replace(facts, units=(replace(facts.units[0], gated_trunk=gated),))
+    model = model_of(facts)
+    made = flow_network(model, {"u1": Terms(input="s")}, 10.0)
+    family = max(a, b)
+    trunk = max(a, b, c)
+    first = {"trunk": trunk if gated else 1.0}
+    start = "trunk-u1" if gated else "s"
+    keep = {
+        f"{start}->family-u1-0": _within(family, first["trunk"]),
+        f"{start}->family-u1-1": _within(c, first["trunk"]),
+        "family-u1-0->a-u1": _within(a, family),
+        "family-u1-0->b-u1": _within(b, family),
+    }
+    if gated:
+        keep["s->trunk-u1"] = trunk
+    outcome = evaluate(made.network, {"s": 1000.0}, keep)
+    expected = model.load({"u1": 1000.0}, {"a": a, "b": b, "c": c})
+    assert outcome.load["process"] == pytest.approx(expected)
+    assert made.keep(outcome.throughput, {"u1": 1000.0}) == pytest.approx(
+        {"a": a, "b": b, "c": c}, abs=1e-9
+    )
+
+
+def test_names_of_the_network_are_not_those_of_queries_and_sources() -> None:
+    unit = UnitFacts(
+        id="u1",
+        sources=("s",),
+        every=1.0,
+        families=(("read-u1", "x" * 64), ("read-u1",)),
+        active=True,
+        batches=(BATCH,),
+    )
+    known = {"read-u1": QueryFacts(), "x" * 64: QueryFacts()}
+    model = model_of(FlowFacts(at=1.0, units=(unit,), queries=known))
+    made = flow_network(model, {"u1": Terms(input="family-u1-0")}, 1.0)
+    parts = sorted(query for query, _ in made.outputs.values())
+    assert parts == ["read-u1", "read-u1", "x" * 64]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.sampled_from([0.0, 0.1, 0.5]), min_size=6, max_size=6),
+    st.floats(min_value=0.1, max_value=60.0),
+)
+def test_chosen_gates_fit_keep_floors_and_drop_nothing_for_nothing(
+    floors: list[float], times: float
+) -> None:
+    flow = six(surge(1.0, 1.0, 0, 0), floors=dict(zip(SIX, floors, strict=True)))
+    flow.run_steps(40)
+    facts = flow.facts()
+    model = flow_model(facts, six_costs(), {"u1": first_correction(1.0)}, 2.0)
+    rates = {"u1": 2200.0 * times}
+    choice = Plans().choose(model, rates, 1.5)
+    assert set(choice.keep) == set(SIX)
+    assert all(choice.keep[name] >= floor for name, floor in model.floors().items())
+    load = model.load(rates, choice.keep)
+    assert choice.fits == (load <= 1.5 * (1 + 1e-9))
+    if not choice.fits:
+        assert choice.keep == model.floors()
+        assert load > 1.5
+    if choice.is_open:
+        assert model.load(rates, {}) <= 1.5 * (1 + 1e-9)
+    elif choice.fits and min(choice.keep.values()) > max(floors):
+        assert load >= 1.5 * 0.98
+
+
+def test_plans_are_made_ahead_and_serve_any_speed_and_capacity() -> None:
+    flow = six(surge(1.0, 1.0, 0, 0))
+    flow.run_steps(40)
+    model = flow_model(flow.facts(), six_costs(), {"u1": first_correction(1.0)}, 2.0)
+    plans = Plans()
+    plans.prepare(model, {"u1": 2200.0}, 1.5)
+    ((_, planner),) = plans._planners.values()
+    met = planner.fragments[0].misses
+    assert 0 < met <= len(AHEAD)
+    slower = replace(model, units=(replace(model.units[0], factor=3.0, fixed=0.3, span=2.0),))
+    for times in (2.2, 2.7, 4.4, 9.0, 15.0):
+        choice = plans.choose(slower, {"u1": 2200.0 / 3 * times}, 1.1)
+        assert choice.method == "exact"
+    assert len(plans._planners) == 1
+    assert planner.fragments[0].misses <= met + 1
+
+
+def test_value_is_weight_times_share_whatever_the_rates_of_units() -> None:
+    """A chatty stream does not outrank a slow one: the cheaper share of weight gives way."""
+    fast = UnitFacts(
+        id="u1", sources=("s",), every=1.0, families=(("a",),), active=True, batches=(BATCH,)
+    )
+    slow = replace(fast, id="u2", sources=("t",), families=(("b",),))
+    costs = Costs(
+        reading={"s": 0.0, "t": 0.0},
+        queries={"a": QueryCost(own=1e-6), "b": QueryCost(own=1e-4)},
+    )
+    known = {"a": QueryFacts(weight=1.0), "b": QueryFacts(weight=2.0)}
+    facts = FlowFacts(at=1.0, units=(fast, slow), queries=known)
+    corrections = {unit.id: first_correction(1.0) for unit in facts.units}
+    model = flow_model(facts, costs, corrections, 2.0)
+    # Both need one second per second; b is worth twice as much.
+    choice = Plans().choose(model, {"u1": 1e6, "u2": 1e4}, 1.5)
+    assert choice.keep == pytest.approx({"a": 0.5, "b": 1.0}, abs=1e-3)

@@ -1,0 +1,231 @@
+"""The thread beside a run: it performs, it records, and the flow outlives it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from tests.cli.flows import GOOD, write
+from tests.control.simulated import SIX_RATE, SimFlow, six, six_costs, surge
+
+from evenflow.cli.shed.network_file import read_network
+from evenflow.control import shell as shell_module
+from evenflow.control.journal import read_decisions
+from evenflow.control.shell import Control, Mode
+from evenflow.control.stored import Survey
+from evenflow.errors import ConfigError
+from evenflow.shed.linear.exact import Exact
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Invoke
+
+    from evenflow.control.facts import FlowFacts
+    from evenflow.spark.run import Run
+
+
+class FakeRun:
+    """A run whose flow is simulated: every look lets a quarter of a second pass."""
+
+    def __init__(self, flow: SimFlow) -> None:
+        self.flow = flow
+        self.also_told: dict[str, Callable[[], Any]] = {}
+        self.runs = [
+            SimpleNamespace(
+                unit=SimpleNamespace(every=0.001),
+                pace=SimpleNamespace(part_rates=lambda: {1: (10.0, 4.0, 1.0), 9: (1.0, 1.0, 1.0)}),
+                charge=SimpleNamespace(names={1: "a"}),
+            )
+        ]
+        self.refused: str | None = None
+        self.looked = 0
+        self.fails: Iterator[bool] = itertools.repeat(False)
+
+    @property
+    def gates(self) -> Mapping[str, float]:
+        return dict(self.flow.gates)
+
+    def set_gates(self, keep: Mapping[str, float]) -> None:
+        if self.refused is not None:
+            raise ConfigError(self.refused)
+        self.flow.gates = dict(keep)
+        self.flow.history.append((self.flow.clock, dict(keep)))
+
+    def look(self, _: object, __: float) -> FlowFacts:
+        self.looked += 1
+        if next(self.fails):
+            raise RuntimeError("a unit was just being replaced")
+        self.flow.run_steps(5)
+        return self.flow.facts()
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shell_module, "SHORTEST_WAIT", 0.0)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Callable[..., tuple[Control, FakeRun]]]:
+    started: list[Control] = []
+
+    def make(flow: SimFlow, mode: Mode = Mode.ON) -> tuple[Control, FakeRun]:
+        run = FakeRun(flow)
+        control = Control(
+            tmp_path,
+            mode=mode,
+            survey=lambda _: Survey(costs=six_costs(), cores=2.0),
+            clock=lambda: flow.now,
+            look_at=run.look,
+        )
+        control.prepare(cast("Run", run))
+        control.start()
+        started.append(control)
+        return control, run
+
+    yield make
+    for each in started:
+        each.stop()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.002)
+
+
+Made = Callable[..., tuple[Control, FakeRun]]
+
+
+def test_a_surge_is_shed_recorded_and_reported(made: Made, tmp_path: Path) -> None:
+    control, run = made(six(surge(SIX_RATE, 8.0, 10, 30)))
+    until(lambda: run.flow.clock > 20)
+    told = run.also_told["control"]()
+    assert told["state"] == "shedding"
+    assert told["gates"]
+    assert told["load"] < told["load_without_gates"]
+    assert told["highest_surge"] > 1
+    until(lambda: run.flow.clock > 38)
+    control.stop()
+    assert run.flow.gates == {}
+    records = read_decisions(tmp_path)
+    assert [records[0]["act"], records[-1]["act"]] == ["shed", "open"]
+    assert all(record["applied"] for record in records)
+    assert control.report()["state"] == "open"
+
+
+def test_a_flow_that_was_measured_becomes_a_network_file(
+    made: Made, tmp_path: Path, invoke: Invoke
+) -> None:
+    control, run = made(six(surge(SIX_RATE, 8.0, 10, 30)))
+    until(lambda: run.flow.clock > 20)
+    control.stop()
+    flow = write(tmp_path, GOOD)
+    shown = invoke("explain", flow, "--network", "--state", tmp_path)
+    assert shown.exit_code == 0, shown.stderr
+    (tmp_path / "net.yaml").write_text(shown.stdout)
+    network = read_network(tmp_path / "net.yaml").network
+    assert network.inputs == ("s",)
+    assert network.operators["a-u1"].selectivity == 0.4
+    assert network.operators["read-u1"].never
+    plan = Exact(network).plan({"s": 8 * SIX_RATE})
+    assert plan.load["process"] <= network.nodes["process"].capacity * (1 + 1e-9)
+    # What the loop set and what a planner finds for the same rate are alike.
+    assert plan.throughput["a"] == pytest.approx(0.4 * 8 * SIX_RATE, rel=0.01)
+    as_json = invoke("explain", flow, "--network", "--json", "--state", tmp_path)
+    assert json.loads(as_json.stdout)["nodes"] == {
+        "process": {"capacity": network.nodes["process"].capacity}
+    }
+    assert invoke("explain", flow, "--network", "--format", "svg").exit_code == 2
+
+
+def test_a_flow_that_was_not_measured_has_no_network(tmp_path: Path, invoke: Invoke) -> None:
+    result = invoke("explain", write(tmp_path, GOOD), "--network", "--state", tmp_path)
+    assert result.exit_code == 2
+    assert "error[state.invalid]" in result.stderr
+
+
+def test_a_dry_run_touches_nothing_but_what_was_left_shut(made: Made, tmp_path: Path) -> None:
+    flow = six(surge(SIX_RATE, 8.0, 10, 30))
+    flow.gates = {"a": 0.5}
+    control, run = made(flow, Mode.DRY_RUN)
+    until(lambda: run.flow.clock > 20)
+    control.stop()
+    assert [gates for _, gates in flow.history] == [{}]
+    assert read_decisions(tmp_path)[0]["dry_run"] is True
+    assert control.report()["shed"] == "dry-run"
+
+
+def test_switched_off_it_only_opens_what_was_left_shut(made: Made) -> None:
+    flow = six(lambda _: SIX_RATE)
+    flow.gates = {"a": 0.5}
+    control, run = made(flow, Mode.OFF)
+    assert run.looked == 0
+    assert flow.gates == {}
+    assert control.report() == {"shed": "off", "state": "off"}
+
+
+def test_looks_that_fail_are_gone_over(made: Made) -> None:
+    flow = six(surge(SIX_RATE, 8.0, 10, 30))
+    _, run = made(flow)
+    run.fails = itertools.cycle([True, True, False])
+    until(lambda: run.flow.clock > 20)
+    assert flow.gates
+
+
+def test_a_flow_that_can_never_be_looked_at_ends_the_loop(made: Made) -> None:
+    control, run = made(six(lambda _: SIX_RATE))
+    run.fails = itertools.repeat(True)
+    until(lambda: control.died is not None)
+    assert "replaced" in control.report()["reason"]
+
+
+def test_if_the_loop_dies_gates_open_and_the_status_says_so(made: Made) -> None:
+    flow = six(surge(SIX_RATE, 8.0, 10, 100))
+    control, _ = made(flow)
+    until(lambda: bool(flow.gates))
+    control._look_at = None  # type: ignore[assignment]
+    until(lambda: control.died is not None)
+    assert flow.gates == {}
+    told = control.report()
+    assert told["state"] == "dead"
+    assert "all gates were opened" in told["reason"]
+
+
+def test_gates_that_cannot_be_opened_by_a_dying_loop_are_told(made: Made) -> None:
+    flow = six(surge(SIX_RATE, 8.0, 10, 100))
+    control, run = made(flow)
+    until(lambda: bool(flow.gates))
+    run.refused = "no"
+    control._look_at = None  # type: ignore[assignment]
+    until(lambda: control.died is not None and "stay" in control.died)
+
+
+def test_a_change_that_the_run_refuses_is_recorded(made: Made, tmp_path: Path) -> None:
+    flow = six(surge(SIX_RATE, 8.0, 10, 100))
+    control, run = made(flow)
+    run.refused = "query f is not known"
+    until(lambda: bool(read_decisions(tmp_path)))
+    run.refused = None
+    until(lambda: bool(flow.gates))
+    control.stop()
+    first = read_decisions(tmp_path)[0]
+    assert (first["applied"], first["reason"]) == (False, "query f is not known")
+
+
+def test_numbers_of_decisions_go_on_after_a_restart(made: Made, tmp_path: Path) -> None:
+    first, run = made(six(surge(SIX_RATE, 8.0, 10, 100)))
+    until(lambda: bool(run.flow.gates))
+    first.stop()
+    before = read_decisions(tmp_path)[-1]["decision"]
+    _, again = made(six(surge(SIX_RATE, 8.0, 10, 100)))
+    until(lambda: bool(again.flow.gates))
+    assert [d["decision"] for d in read_decisions(tmp_path)][: before + 1] == list(
+        range(1, before + 2)
+    )

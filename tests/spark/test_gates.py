@@ -1,0 +1,270 @@
+"""Gates: what they keep is exact, what they drop is counted, a batch done again drops the same."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet
+import pytest
+
+from evenflow.errors import ConfigError
+from evenflow.flow import Flow
+from evenflow.model.query import Sink
+from evenflow.spark.gate.shares import FOLDER
+from evenflow.spark.run import Run
+from evenflow.spark.unit import batch as unit_batch
+from evenflow.spark.unit.checkpoint import committed_offsets
+from evenflow.spark.unit.unit_run import UnitRun
+from tests.spark.flows import MEMORY, Answers, counts, flow_over, lay, row, rows_of, until
+from tests.spark.reference import generate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+KEYS = 40
+ONE = {
+    "tumbling": "SELECT n, window.start AS w, count(*) AS c, sum(big) AS b FROM s "
+    "WHERE id % 3 <> 0 "
+    "GROUP BY n, window(ts, '10 seconds')"
+}
+QUERIES = {
+    **ONE,
+    "text": "SELECT k, window.start AS w, count(*) AS c, sum(big) FILTER (WHERE n > 3) AS b FROM s "
+    "GROUP BY k, window(ts, '10 seconds')",
+    "other": "SELECT k, window.start AS w, max(big) AS b FROM s WHERE n < 9 "
+    "GROUP BY k, window(ts, '10 seconds')",
+    "sliding": "SELECT n, window.start AS w, sum(big) AS b FROM s "
+    "GROUP BY n, window(ts, '20 seconds', '10 seconds')",
+    "plain": "SELECT id, n FROM s WHERE n <> 5",
+}
+
+
+FINE = {
+    "fine": "SELECT n, window.start AS w, sum(big) AS b FROM s "
+    "GROUP BY n, window(ts, '20 seconds', '1 second')",
+}
+
+
+def lay_files(folder: Path, files: int) -> None:
+    for number in range(files):
+        lay_file(folder, number)
+
+
+def lay_file(folder: Path, number: int) -> None:
+    rows = [
+        row(
+            id_ := number * 200 + i,
+            number * 7 + i / 20,
+            k=None if i % 11 == 0 else f"k{i % KEYS}",
+            n=i % KEYS,
+            big=id_,
+        )
+        for i in range(200)
+    ]
+    lay(folder / "s", *rows)
+
+
+def make(folder: Path, queries: dict[str, str]) -> Flow:
+    flow = flow_over(folder, watermark="5 seconds")
+    for name, sql in queries.items():
+        flow.sql(name, sql, MEMORY)
+    return flow
+
+
+def run_gated(
+    spark: SparkSession, flow: Flow, keep: dict[str, float], generated: bool = False
+) -> tuple[Answers, dict[str, Any]]:
+    run = Run(flow.spec(), spark, flow.state)
+    if generated:
+        generate(run.session)
+    run.set_gates(keep)
+    run.start(available_now=True).wait()
+    run.pause_units()
+    run.drain()
+    found = {q.name: rows_of(run.answers(q.name)) for q in flow.spec().queries}
+    return found, run.stop()
+
+
+@pytest.mark.parametrize("queries", [ONE, QUERIES, FINE], ids=["narrow", "wide", "fine"])
+def test_answers_are_those_of_the_exact_run_and_the_rest_is_counted(
+    spark: SparkSession, tmp_path: Path, queries: dict[str, str]
+) -> None:
+    for name in ("all", "some", "none"):
+        lay_files(tmp_path / name, 5)
+    exact, all_ = run_gated(spark, make(tmp_path / "all", queries), {})
+    keep = dict.fromkeys(queries, 0.4)
+    some, status = run_gated(spark, make(tmp_path / "some", queries), keep, generated=True)
+    for name in queries:
+        assert set(some[name]) < set(exact[name])
+        assert len(some[name]) == len(set(some[name]))
+        assert 0.15 < len(some[name]) / len(exact[name]) < 0.65
+        wanted, given = counts(all_, name), counts(status, name)
+        assert given["in"] == wanted["in"]
+        assert 0.3 * given["in"] < given["gate"] < 0.9 * given["in"]
+        assert "cut" not in given
+    nothing, status = run_gated(
+        spark, make(tmp_path / "none", queries), dict.fromkeys(queries, 0.0)
+    )
+    for name in queries:
+        assert nothing[name] == []
+        given = counts(status, name)
+        assert given["gate"] == given["in"] == counts(all_, name)["in"]
+
+
+def live(
+    spark: SparkSession, folder: Path, keeps: list[dict[str, float]]
+) -> tuple[Answers, dict[str, Any]]:
+    """Set gates before each of some files, and return answers and status."""
+    flow = flow_over(folder, watermark="5 seconds")
+    for name, sql in QUERIES.items():
+        flow.sql(name, sql, MEMORY, every=0.05)
+    run = Run(flow.spec(), spark, flow.state)
+    run.start()
+    for number, keep in enumerate(keeps):
+        run.set_gates(keep)
+        lay_file(folder, 2 * number)
+        until(lambda: all(has_read(each, folder) for each in run.runs))
+        # What was asked for before a batch ended holds in the next.
+        lay_file(folder, 2 * number + 1)
+        until(lambda: all(has_read(each, folder) for each in run.runs))
+    run.pause_units()
+    run.drain()
+    found = {q.name: rows_of(run.answers(q.name)) for q in flow.spec().queries}
+    return found, run.stop()
+
+
+def has_read(run: UnitRun, folder: Path) -> bool:
+    last = len(list((folder / "s").glob("*.parquet"))) - 1
+    return f'"logOffset":{last}' in "".join(committed_offsets(run.directory.checkpoint))
+
+
+def test_gates_that_close_and_open_while_windows_are_open(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """What was dropped of a window in one batch leaves no half answer, whatever came later."""
+    exact, all_ = live(spark, tmp_path / "exact", [{}] * 5)
+    half = dict.fromkeys(QUERIES, 0.5)
+    keeps = [{}, half, {"text": 0.2, "sliding": 0.9}, {}, {}]
+    some, status = live(spark, tmp_path / "some", keeps)
+    for name in QUERIES:
+        assert set(some[name]) < set(exact[name])
+        assert len(some[name]) == len(set(some[name]))
+        given = counts(status, name)
+        assert given["in"] == counts(all_, name)["in"]
+        assert given["gate"] > 0
+        assert given.get("rejected", 0) == 0
+        if name != "plain":
+            assert given["cut"] > 0
+    # Windows that began when all gates were open again are all answered.
+    last = max(start for _, start, *_ in exact["text"])
+    for name in ("text", "other", "tumbling"):
+        assert [a for a in some[name] if a[1] == last] == [a for a in exact[name] if a[1] == last]
+
+
+def test_members_of_a_family_have_gates_of_their_own(spark: SparkSession, tmp_path: Path) -> None:
+    lay_files(tmp_path, 4)
+    flow = make(tmp_path, {name: QUERIES[name] for name in ("text", "other")})
+    answers, status = run_gated(spark, flow, {"text": 0.3})
+    assert len(flow.units()[0].families) == 1
+    assert "gate" not in counts(status, "other")
+    text, other = counts(status, "text"), counts(status, "other")
+    assert text["gate"] > 0.4 * text["in"]
+    assert text["in"] == other["in"]
+    windows = {start for _, start, _ in answers["other"]}
+    assert len(answers["other"]) == len(windows) * 10
+    assert {start for _, start, *_ in answers["text"]} >= windows
+
+
+def test_a_batch_that_is_done_again_drops_the_same(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch fails when its work is done, and other gates are asked for before it is again."""
+    wanted, counted = run_fifty(spark, tmp_path / "well")
+    save, failed = UnitRun._save_counts, []
+
+    def fail_once(self: UnitRun, batch: int) -> None:
+        if batch == 2 and self.unit.id not in failed:
+            failed.append(self.unit.id)
+            raise RuntimeError("planted")
+        save(self, batch)
+
+    monkeypatch.setattr(UnitRun, "_save_counts", fail_once)
+    found, given = run_fifty(spark, tmp_path / "ill", failed)
+    assert len(failed) == 2
+    assert found == wanted
+    assert given == counted
+
+
+def run_fifty(
+    spark: SparkSession, folder: Path, failed: list[str] | None = None
+) -> tuple[Answers, dict[str, Any]]:
+    """Keep a half from the second file on; ask for nothing at all when the third was read."""
+    flow = flow_over(folder, watermark="5 seconds")
+    for name, sql in QUERIES.items():
+        flow.sql(name, sql, MEMORY, every=0.05)
+    run = Run(flow.spec(), spark, flow.state)
+    lay_file(folder, 0)
+    run.start()
+    until(lambda: all(has_read(each, folder) for each in run.runs))
+    run.set_gates(dict.fromkeys(QUERIES, 0.5))
+    lay_file(folder, 1)
+    until(lambda: all(has_read(each, folder) for each in run.runs))
+    lay_file(folder, 2)
+    if failed is not None:
+        until(lambda: len(failed) == 2)
+        run.set_gates(dict.fromkeys(QUERIES, 0.9))
+        run.set_gates(dict.fromkeys(QUERIES, 0.5))
+    until(lambda: all(has_read(each, folder) for each in run.runs))
+    run.pause_units()
+    run.drain()
+    found = {q.name: rows_of(run.answers(q.name)) for q in flow.spec().queries}
+    status = run.stop()
+    return found, {name: counts(status, name) for name in QUERIES}
+
+
+def test_executors_leave_out_what_is_not_whole(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many answers are written by tasks, which see the rows of a family together."""
+    outs = []
+    for many in (unit_batch.MANY_ANSWERS, 0):
+        monkeypatch.setattr(unit_batch, "MANY_ANSWERS", many)
+        folder = tmp_path / str(many)
+        lay_files(folder, 5)
+        flow = flow_over(folder, watermark="5 seconds")
+        for name in ("text", "tumbling"):
+            flow.sql(name, QUERIES[name], Sink("parquet", str(folder / name)))
+        run = Run(flow.spec(), spark, flow.state)
+        run.set_gates({"text": 0.4, "tumbling": 0.6})
+        run.start(available_now=True).wait()
+        status = run.stop()
+        read = {n: pyarrow.parquet.read_table(folder / n) for n in ("text", "tumbling")}
+        outs.append(
+            ({n: rows_of(t) for n, t in read.items()}, {n: counts(status, n) for n in read})
+        )
+        assert status["queries"]["text"]["share_kept"] == pytest.approx(0.4)
+        assert status["fairness"] == pytest.approx(1 / (2 * 0.52))
+        told = [
+            json.loads(line)
+            for file in sorted((folder / "text" / FOLDER).glob("*.json"))
+            for line in file.read_text().splitlines()
+        ]
+        assert {each["share"] for each in told} == {0.4}
+        assert sum(each["contributed"] for each in told) == outs[-1][1]["text"]["contributed"]
+        # The gate has dropped in windows that are still open, too.
+        assert sum(each["gate"] for each in told) <= outs[-1][1]["text"]["gate"]
+    assert outs[0] == outs[1]
+    assert all(found["gate"] for found in outs[0][1].values())
+
+
+@pytest.mark.parametrize("keep", [{"nobody": 0.5}, {"plain": 1.5}, {"plain": float("nan")}])
+def test_gates_that_cannot_be_are_refused(
+    spark: SparkSession, tmp_path: Path, keep: dict[str, float]
+) -> None:
+    with make(tmp_path, {"plain": QUERIES["plain"]}).start(spark) as run:
+        with pytest.raises(ConfigError):
+            run.set_gates(keep)
+        assert run.gates == {}
