@@ -1,0 +1,102 @@
+"""Planning a tree of nodes in one place: surveys up, terms down, tables up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenflow.errors import InternalError
+from evenflow.shed.fit.make_table import make_table
+from evenflow.shed.fit.survey import Survey, Terms, survey_of, terms_of_child, terms_of_root
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evenflow.shed.fit.part import Part
+    from evenflow.shed.fit.table import Table
+
+MOST_ENTRIES = 200_000
+"""By default. Four inputs at a tenth need about half of it; a search then takes a tenth of a
+millisecond. Beyond it, tables are made coarser, and the index says what it keeps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlannedTree:
+    """The tables of a root and all nodes below it."""
+
+    root: str
+    survey: Survey
+    terms: Mapping[str, Terms]
+    """By node."""
+    tables: Mapping[str, Table]
+    attempts: int
+    """How often tables were made; more than one means that they are coarser than asked for."""
+
+
+def trees_of(parts: Mapping[str, Part]) -> list[list[str]]:
+    """Return the nodes of each tree, the root first and every node after its parent."""
+    trees: dict[str, list[str]] = {}
+    root_of: dict[str, str] = {}
+    for node, part in parts.items():
+        root = node if part.parent is None else root_of[part.parent]
+        root_of[node] = root
+        trees.setdefault(root, []).append(node)
+    return list(trees.values())
+
+
+def plan_tree(
+    parts: Mapping[str, Part],
+    nodes: list[str],
+    max_rates: Mapping[str, float],
+    epsilon: float,
+    most_entries: int = MOST_ENTRIES,
+) -> PlannedTree:
+    """Return the tables of a tree.
+
+    Args:
+        parts: Of all nodes.
+        nodes: Those of the tree, parents first.
+        max_rates: By dimension of the root.
+        epsilon: Share of the optimum that may be lost.
+        most_entries: Of each table; where they do not suffice, more is lost, as the terms say.
+    """
+    root = nodes[0]
+    surveys: dict[str, Survey] = {}
+    for node in reversed(nodes):
+        below = {link.child: surveys[link.child] for link in parts[node].links}
+        surveys[node] = survey_of(parts[node], below)
+    most = np.array([max_rates[name] for name in parts[root].dimensions])
+    attempt = 0
+    while (terms := terms_of_root(surveys[root], most, epsilon, most_entries, attempt)) is not None:
+        attempt += 1
+        all_terms = _terms(parts, nodes, terms)
+        tables = make_tables(parts, nodes, all_terms)
+        if tables is not None:
+            return PlannedTree(
+                root=root, survey=surveys[root], terms=all_terms, tables=tables, attempts=attempt
+            )
+    raise InternalError(f"tables of {most_entries} entries hold no level of the tree of {root}")
+
+
+def _terms(parts: Mapping[str, Part], nodes: list[str], terms: Terms) -> dict[str, Terms]:
+    found = {nodes[0]: terms}
+    for node in nodes:
+        for link in parts[node].links:
+            found[link.child] = terms_of_child(parts[node], found[node], link)
+    return found
+
+
+def make_tables(
+    parts: Mapping[str, Part], nodes: list[str], terms: Mapping[str, Terms]
+) -> dict[str, Table] | None:
+    """Return the tables under given terms, leaves first; None if one is too large."""
+    tables: dict[str, Table] = {}
+    for node in reversed(nodes):
+        below = {link.child: tables[link.child] for link in parts[node].links}
+        table = make_table(parts[node], terms[node], below)
+        if table is None:
+            return None
+        tables[node] = table
+    return tables
