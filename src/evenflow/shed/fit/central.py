@@ -9,13 +9,13 @@ import numpy as np
 
 from evenflow.shed.fit.cut import cut
 from evenflow.shed.fit.fill import Filler
+from evenflow.shed.fit.merge_inputs import Merging
 from evenflow.shed.fit.quadtree import PointQuadtree
 from evenflow.shed.fit.realise import entry_flows
 from evenflow.shed.fit.tree import MOST_ENTRIES, PlannedTree, plan_tree, trees_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from numpy.typing import NDArray
 
     from evenflow.shed.fit.part import Part
     from evenflow.shed.program import Numbers, Program
@@ -43,19 +43,29 @@ class FitIndex:
     """
 
     def __init__(
-        self, program: Program, max_rates: Numbers, parts: Mapping[str, Part], fill: bool = True
+        self, program: Program, max_rates: Numbers, *, fill: bool = True, merge: bool = True
     ) -> None:
         self.program = program
-        self.parts = parts
         self.trees: list[PlannedTree] = []
         self._max_rates = max_rates
         self._fill = fill
+        self._merging = Merging(program) if merge else None
+        self.planned = self._merging.program if self._merging else program
+        """The program that tables are made for: inputs that are alike are one."""
+        self.parts = cut(self.planned)
         self._searches: list[_TreeSearch] = []
+
+    def limits(self, root: str) -> dict[str, float]:
+        """Return the largest rates at the dimensions of a root."""
+        largest = self._merging.inner(self._max_rates) if self._merging else self._max_rates
+        supplied = self.planned.supply @ largest
+        by_gate = {gate.name: float(r) for gate, r in zip(self.planned.gates, supplied, strict=True)}
+        return {name: by_gate[name] for name in self.parts[root].dimensions}
 
     def add(self, tree: PlannedTree) -> None:
         """Take over the tables of one more tree."""
         self.trees.append(tree)
-        self._searches.append(_TreeSearch(self.program, self.parts, tree, fill=self._fill))
+        self._searches.append(_TreeSearch(self.planned, self.parts, tree, fill=self._fill))
 
     @property
     def entries(self) -> int:
@@ -64,18 +74,18 @@ class FitIndex:
 
     @property
     def kept(self) -> float:
-        """Share of the optimum that every selection has at least."""
+        """Share of the optimum that every selection has at least; 0 where none is certain."""
         return min((tree.terms[tree.root].kept for tree in self.trees), default=1.0)
 
     def select(self, rates: Numbers) -> Chosen:
         """Return flows that fit, for rates by input of the program."""
         within = np.minimum(rates, self._max_rates)
-        flows = np.zeros(len(self.program.gates))
-        entries = []
-        for search in self._searches:
-            entry = search.select(within, flows)
-            entries.append(entry)
-        return Chosen(flows, tuple(entries))
+        inner = self._merging.inner(within) if self._merging else within
+        flows = np.zeros(len(self.planned.gates))
+        entries = tuple(search.select(inner, flows) for search in self._searches)
+        if self._merging:
+            flows = self._merging.outer(flows, inner, within)
+        return Chosen(flows, entries)
 
 
 class _TreeSearch:
@@ -152,6 +162,7 @@ def c_fit(
     *,
     most_entries: int = MOST_ENTRIES,
     fill: bool = True,
+    merge: bool = True,
 ) -> FitIndex:
     """Plan a network.
 
@@ -161,19 +172,13 @@ def c_fit(
         epsilon: Share of the optimum that may be lost. `FitIndex.kept` says whether it is.
         most_entries: That the table of a node may have.
         fill: Whether a selection gives back what an entry leaves of the capacities.
+        merge: Whether inputs that are alike are planned as one.
 
     Raises:
         NetworkError: The network is not for tables: see `cut`.
     """
-    parts = cut(program)
-    index = FitIndex(program, max_rates, parts, fill)
-    for nodes in trees_of(parts):
-        limits = dimension_rates(program, parts[nodes[0]], max_rates)
-        index.add(plan_tree(parts, nodes, limits, epsilon, most_entries))
+    index = FitIndex(program, max_rates, fill=fill, merge=merge)
+    for nodes in trees_of(index.parts):
+        limits = index.limits(nodes[0])
+        index.add(plan_tree(index.parts, nodes, limits, epsilon, most_entries))
     return index
-
-
-def dimension_rates(program: Program, root: Part, rates: Numbers) -> dict[str, float]:
-    """Return the rates at the dimensions of a root."""
-    supplied = dict(zip((gate.name for gate in program.gates), program.supply @ rates, strict=True))
-    return {name: float(supplied[name]) for name in root.dimensions}

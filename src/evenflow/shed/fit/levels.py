@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _CHOICES = 25
 """Ways to divide epsilon between thinning and step that are tried; the best is flat."""
 
+_EXACT = 1e-9
+"""Share of a step by which rounding may make it one step more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
@@ -49,15 +52,16 @@ def levels(top: float, value: float, spread: Spread) -> Numbers:
         value: Most that a tuple per second of the flow can be worth; without worth, 0 is enough.
         spread: How far apart.
     """
-    if top <= 0.0 or value <= 0.0 or spread.step <= 0.0:
+    if value <= 0.0 or spread.step <= 0.0 or top * value <= spread.step:
         return np.zeros(1)
     found = []
     level, step = top, spread.step / value
-    while level > 0.0:
+    while spread.thinning * level > step:
         found.append(level)
-        level -= max(spread.thinning * level, step)
-    found.append(0.0)
-    return np.array(found)
+        level *= 1.0 - spread.thinning
+    # Equal steps to 0: a last one that is shorter than the others would be a level for nothing.
+    steps = int(np.ceil(level / step * (1.0 - _EXACT)))
+    return np.concatenate([found, level * np.arange(steps, -1, -1) / steps])
 
 
 def next_levels(ladder: Numbers) -> Numbers:

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evenflow.shed.fit.levels import levels, next_levels
 from evenflow.shed.fit.mapping import Tail, head_flows, merge_tails, share_vectors
-from evenflow.shed.fit.table import Table, without_triangle, without_useless
+from evenflow.shed.fit.table import Table, inside_triangle, without_useless
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
     from evenflow.shed.fit.part import Part
     from evenflow.shed.fit.survey import Terms
     from evenflow.shed.program import Numbers
 
+_Key = str | int | Tail
+"""What is chosen for: a child, a slot, or a tail that several heads feed."""
+
 _FIT = 1.0 + 1e-12
 """Rounding that is granted to loads and rates of an entry."""
 
-_MOST_CANDIDATES = 40
-"""Candidates that are looked at for each entry that a table may have, at most."""
+_MOST_PARTIAL = 20
+"""Partial choices that are kept for each entry that a table may have, at most. Most of them do not
+become entries, because what is chosen last makes them not fit or lie in the triangle."""
+
+_MOST_PREFIXES = 4
+"""The same for a node whose entries follow from levels one to one: every choice of all levels but
+the last leads to an entry, unless largest rates are in the way."""
+
+_BLOCK = 1 << 17
+"""Candidates that are looked at at once: memory stays small, and arrays large enough."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,10 +47,17 @@ class _Choices:
     demands: Mapping[str, Numbers]
     levels: Mapping[int, Numbers]
     shares: Mapping[Tail, Numbers]
-    picks: Mapping[str | int | Tail, Numbers]
+    picks: Mapping[_Key, NDArray[np.intp]]
     """Number of the entry, level or share vector that was chosen."""
 
-    def take(self, rows: Numbers) -> _Choices:
+    def times(self, key: _Key, values: Numbers, kind: str) -> _Choices:
+        """Return every choice with every one of some values."""
+        made = self.take(np.repeat(np.arange(self.size), len(values)))
+        new = np.tile(np.arange(len(values)), self.size)
+        picks = {**made.picks, key: new}
+        return replace(made, **{kind: {**getattr(made, kind), key: values[new]}, "picks": picks})
+
+    def take(self, rows: NDArray[np.intp]) -> _Choices:
         return _Choices(
             len(rows),
             *(
@@ -44,6 +65,17 @@ class _Choices:
                 for kind in (self.demands, self.levels, self.shares, self.picks)
             ),
         )
+
+
+def _joined(parts: list[_Choices]) -> _Choices:
+    if len(parts) == 1:
+        return parts[0]
+    merged = [
+        {key: np.concatenate([getattr(each, kind)[key] for each in parts]) for key in first}
+        for kind in ("demands", "levels", "shares", "picks")
+        for first in [getattr(parts[0], kind)]
+    ]
+    return _Choices(sum(each.size for each in parts), *merged)
 
 
 def make_table(part: Part, terms: Terms, below: Mapping[str, Table]) -> Table | None:
@@ -60,14 +92,7 @@ def make_table(part: Part, terms: Terms, below: Mapping[str, Table]) -> Table | 
         return None
     table = maker.table(choices)
     if terms.strains is not None:
-        table = without_triangle(table, np.array(terms.strains))
-        table = Table(
-            rates=table.rates,
-            scores=table.scores,
-            ceilings=None,
-            flows=table.flows,
-            choices=table.choices,
-        )
+        table = replace(table, ceilings=None)
     return table if len(table) <= terms.most_entries else None
 
 
@@ -77,7 +102,8 @@ class _Maker:
         self._below = below
         self._most = np.array(terms.most) * _FIT
         self._limits = np.array(terms.limits)
-        self._limit = terms.most_entries * _MOST_CANDIDATES
+        self._strains = None if terms.strains is None else np.array(terms.strains)
+        self._most_entries = terms.most_entries
         self._tails = {
             tail: share_vectors(terms.shares, heads) for tail, heads in merge_tails(part).items()
         }
@@ -93,50 +119,49 @@ class _Maker:
 
     def all_choices(self) -> _Choices | None:
         """Return every combination that can fit, or None if there are too many."""
+        factors: list[tuple[_Key, Numbers, str]] = [
+            *((child, table.rates, "demands") for child, table in self._below.items()),
+            *((slot, ladder, "levels") for slot, ladder in self._ladders.items()),
+            *((tail, vectors, "shares") for tail, vectors in self._tails.items()),
+        ]
         choices = _Choices(1, {}, {}, {}, {})
-        for child, table in self._below.items():
-            following = self._extend(choices, child, table.rates, "demands")
-            if following is None:
-                return None
-            choices = following
-        for slot, ladder in self._ladders.items():
-            following = self._extend(choices, slot, ladder, "levels")
-            if following is None:
-                return None
-            choices = following
-        for tail, vectors in self._tails.items():
-            following = self._extend(choices, tail, vectors, "shares")
-            if following is None:
-                return None
-            choices = following
+        for number, (key, values, kind) in enumerate(factors, 1):
+            found: list[_Choices] = []
+            limit = self._most_entries * self._slack(last=number == len(factors))
+            rows = max(1, _BLOCK // len(values))
+            for start in range(0, choices.size, rows):
+                some = choices.take(np.arange(start, min(start + rows, choices.size)))
+                made = some.times(key, values, kind)
+                found.append(made.take(np.flatnonzero(self._wanted(made, number, factors))))
+                if sum(each.size for each in found) > limit:
+                    return None
+            choices = _joined(found)
         return choices
 
-    def _extend(
-        self, choices: _Choices, key: str | int | Tail, values: Numbers, kind: str
-    ) -> _Choices | None:
-        size = choices.size * len(values)
-        if size > self._limit:
-            return None
-        old = np.repeat(np.arange(choices.size), len(values))
-        new = np.tile(np.arange(len(values)), choices.size)
-        made = choices.take(old)
-        grown = {
-            name: getattr(made, name) for name in ("demands", "levels", "shares", "picks")
-        }
-        grown[kind] = {**grown[kind], key: values[new]}
-        grown["picks"] = {**made.picks, key: new}
-        made = _Choices(size, **grown)
-        return made.take(np.flatnonzero(self._can_fit(self._flows(made))))
+    def _slack(self, *, last: bool) -> int:
+        if not self._one_to_one:
+            return _MOST_PARTIAL
+        return 1 if last else _MOST_PREFIXES
+
+    def _wanted(
+        self, made: _Choices, number: int, factors: list[tuple[_Key, Numbers, str]]
+    ) -> NDArray[np.bool_]:
+        wanted = self._can_fit(self._flows(made))
+        if number == len(factors) and self._strains is not None:
+            ceilings = self._ceilings(made)
+            if ceilings is not None:
+                wanted &= ~inside_triangle(ceilings, self._strains)
+        return wanted
 
     def _flows(self, made: _Choices) -> Numbers:
         return head_flows(self._part, made.size, made.demands, made.levels, made.shares)
 
-    def _can_fit(self, flows: Numbers) -> Numbers:
+    def _can_fit(self, flows: Numbers) -> NDArray[np.bool_]:
         part = self._part
         within = np.all(flows[:, : len(part.dimensions)] <= self._most, axis=1)
         with np.errstate(invalid="ignore"):
             fits = flows @ part.drops.loads[-1] <= part.capacity * _FIT
-        both: Numbers = within & fits
+        both: NDArray[np.bool_] = within & fits
         if len(self._limits):
             upstream = flows[:, : len(part.dimensions)] @ self._limits.T
             both &= np.all(upstream <= _FIT, axis=1)
@@ -157,7 +182,7 @@ class _Maker:
             flows=flows,
             choices=np.array(columns, dtype=np.int64).reshape(-1, choices.size).T,
         )
-        if self._one_to_one():
+        if self._one_to_one:
             return made
         return without_useless(made, flows @ part.drops.loads[0])
 
@@ -176,6 +201,7 @@ class _Maker:
         flows = head_flows(self._part, choices.size, above, up, {})
         return flows[:, : len(self._part.dimensions)]
 
+    @cached_property
     def _one_to_one(self) -> bool:
         """Whether different choices always have different rates that nothing makes useless."""
         part = self._part

@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from evenflow.shed.fit.part import Link, Part
     from evenflow.shed.program import Numbers
 
-COARSER = 0.93
-"""A tree whose tables would be too large is planned again with this share of what it had to keep."""
-
-_LEAST_KEPT = 0.01
-"""Share of the optimum below which a bound says nothing any more and tables stay as they are."""
+MOST_LOSS = 0.7
+"""Share of the optimum beyond which no bound is claimed. Levels then lie apart by value alone: with
+many inputs that leaves the best plans for a table of its size, though there is no proof."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +43,8 @@ class Terms:
     """What a node's table has to hold to. The same for a whole tree, but for the last three."""
 
     kept: float
-    """Share of the optimum that is kept: 1 - epsilon."""
+    """Share of the optimum that is kept for certain: 1 - epsilon, or less where tables would be too
+    large, or 0 where nothing is certain."""
     spread: Spread
     shares: int
     """Parts into which the flow behind a merge is divided among the branches that feed it."""
@@ -98,32 +97,31 @@ def least_score(survey: Survey) -> float:
     return min(ratios, default=0.0)
 
 
-def terms_of_root(
-    survey: Survey, max_rates: Numbers, epsilon: float, most_entries: int, attempt: int = 0
-) -> Terms | None:
-    """Return the terms for the root of a tree; None if no coarser ones make sense.
+def terms_of_root(survey: Survey, max_rates: Numbers, loss: float, most_entries: int) -> Terms:
+    """Return the terms for the root of a tree.
 
     Args:
         survey: Of the root.
         max_rates: By dimension of the root.
-        epsilon: Share of the optimum that may be lost.
+        loss: Share of the optimum that may be lost; from `MOST_LOSS` on, only how coarse levels
+            are.
         most_entries: Most that a table may hold.
-        attempt: How often tables were too large before.
     """
-    kept = (1.0 - epsilon) * COARSER**attempt
-    if kept < _LEAST_KEPT:
-        return None
     values, strains = np.array(survey.values), np.max(survey.strains, axis=0)
     with np.errstate(divide="ignore"):
         tops = values * np.minimum(max_rates, 1.0 / strains)
-    each, shares = _budget(kept, survey.merges)
-    spread = choose_spread(
-        each, least_score(survey), survey.slots, [float(top) for top in tops if top > 0.0]
-    )
+    certain = loss < MOST_LOSS
+    rounding, shares = _budget(1.0 - min(loss, MOST_LOSS), survey.merges)
+    least = least_score(survey)
+    if certain:
+        each = [float(top) for top in tops if top > 0.0]
+        spread = choose_spread(rounding, least, survey.slots, each)
+    else:
+        spread = Spread(thinning=0.0, step=loss * least / max(1, survey.slots))
     # What brings nothing is closed, and what strains nothing is open, whatever the others do.
     decided = (values > 0.0) & (strains > 0.0)
     return Terms(
-        kept=kept,
+        kept=1.0 - loss if certain else 0.0,
         spread=spread,
         shares=shares,
         most_entries=most_entries,

@@ -49,26 +49,22 @@ class Table:
         )
 
 
-def without_triangle(table: Table, strains: Numbers, *, scaled: bool = True) -> Table:
-    """Return a table without entries that nobody needs who has to shed (section 6.2.1).
+def inside_triangle(corners: Numbers, strains: Numbers) -> NDArray[np.bool_]:
+    """Return which entries nobody needs who has to shed (section 6.2.1), given their ceilings.
 
     Rates fit with all gates open where no strains add up to more than 1. The paper excludes all
     entries in a triangle there. But rates just outside are served by entries inside, when these are
     the next ones down; so an entry may go only if all rates that it is the next one down for fit.
     Those are the rates below its ceilings: the entry itself divided by 1 - epsilon. This is the
-    triangle scaled by 1 - epsilon, apart from the levels next to 0.
+    triangle scaled by 1 - epsilon, apart from the levels next to 0. With the rates of entries in
+    place of ceilings, it would be the rule as printed, which loses the bound.
 
     Args:
-        table: With ceilings.
+        corners: Entry by dimension.
         strains: Node by dimension. The paper's triangle is one row, the largest of each column.
-        scaled: False for the rule as printed, which loses the bound.
     """
-    corners = table.ceilings if scaled else table.rates
-    if corners is None:
-        return table
-    inside = np.all(corners @ strains.T <= 1.0, axis=1)
-    # Where all levels but 0 lie outside, 0 is the entry of last resort.
-    return table if np.all(inside) else table.take(~inside)
+    inside: NDArray[np.bool_] = np.all(corners @ strains.T <= 1.0, axis=1)
+    return inside
 
 
 def without_useless(table: Table, loads: Numbers) -> Table:
@@ -77,6 +73,8 @@ def without_useless(table: Table, loads: Numbers) -> Table:
     Section 6.3 merges entries that are similar; what is dropped here costs nothing. Of equal ones
     the one with the smallest load stays. Large tables lose only what has equal rates.
     """
+    if not len(table):
+        return table
     keys = [loads, -table.scores, *reversed(table.rates.T)]
     table = table.take(np.lexsort(keys))
     same = np.all(table.rates[1:] == table.rates[:-1], axis=1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenflow.errors import InternalError
+from evenflow.shed.fit.coarseness import Trial, next_trial
 from evenflow.shed.fit.make_table import make_table
 from evenflow.shed.fit.survey import Survey, Terms, survey_of, terms_of_child, terms_of_root
 
@@ -31,8 +31,8 @@ class PlannedTree:
     terms: Mapping[str, Terms]
     """By node."""
     tables: Mapping[str, Table]
-    attempts: int
-    """How often tables were made; more than one means that they are coarser than asked for."""
+    trials: tuple[Trial, ...]
+    """How often tables were made; more than once means that they are coarser than asked for."""
 
 
 def trees_of(parts: Mapping[str, Part]) -> list[list[str]]:
@@ -68,16 +68,18 @@ def plan_tree(
         below = {link.child: surveys[link.child] for link in parts[node].links}
         surveys[node] = survey_of(parts[node], below)
     most = np.array([max_rates[name] for name in parts[root].dimensions])
-    attempt = 0
-    while (terms := terms_of_root(surveys[root], most, epsilon, most_entries, attempt)) is not None:
-        attempt += 1
-        all_terms = _terms(parts, nodes, terms)
-        tables = make_tables(parts, nodes, all_terms)
+    trials: tuple[Trial, ...] = ()
+    made: dict[float, tuple[dict[str, Terms], dict[str, Table]]] = {}
+    while (loss := next_trial(epsilon, trials)) not in made:
+        terms = _terms(parts, nodes, terms_of_root(surveys[root], most, loss, most_entries))
+        tables = make_tables(parts, nodes, terms)
+        trials = (*trials, Trial(loss=loss, fits=tables is not None))
         if tables is not None:
-            return PlannedTree(
-                root=root, survey=surveys[root], terms=all_terms, tables=tables, attempts=attempt
-            )
-    raise InternalError(f"tables of {most_entries} entries hold no level of the tree of {root}")
+            made[loss] = (terms, tables)
+    chosen, tables = made[loss]
+    return PlannedTree(
+        root=root, survey=surveys[root], terms=chosen, tables=tables, trials=trials
+    )
 
 
 def _terms(parts: Mapping[str, Part], nodes: list[str], terms: Terms) -> dict[str, Terms]:
