@@ -18,7 +18,7 @@ demo: setup ## run twenty queries over synthetic smart meters, then compare with
 	@.venv/bin/evenflow demo
 
 test: check ## check, then all tests
-	EVENFLOW_HOSTILE=50000 $(PYTEST) -m "not spark" $(TWO)
+	EVENFLOW_HOSTILE=50000 EVENFLOW_NETWORKS=1000 $(PYTEST) -m "not spark" $(TWO)
 	@test -e .venv/share/evenflow/spark.jsa || .venv/bin/evenflow setup archive
 	$(PYTEST) -m "spark and not long" $(TWO)
 

@@ -14,6 +14,7 @@ what would arrive there without drops. Rates then appear on right-hand sides onl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from evenflow.shed.network import Network
 
     Numbers = NDArray[np.float64]
+
+ROUNDING = 1e-12
+"""A fraction this near to 0 or 1 is meant to be that, and so little of a flow is nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,6 +67,11 @@ class Program:
     unit_throughput: Numbers
     """Query by input: total selectivity, all gates open."""
 
+    @cached_property
+    def opened(self) -> Numbers:
+        """Gate by gate: flow behind each for one tuple per second behind another, rest open."""
+        return _without_drops(self.arriving, np.eye(len(self.gates)))
+
     @property
     def unit_value(self) -> Numbers:
         """By input: value of one tuple per second of it, all gates open."""
@@ -79,15 +88,26 @@ class Program:
 
     def arrivals(self, flows: Numbers, rates: Numbers) -> Numbers:
         """Return what comes to each gate, given the flows behind all of them."""
-        come: Numbers = self.supply @ rates + self.arriving @ flows
+        come: Numbers = self.supply.dot(rates) + self.arriving.dot(flows)
         return come
 
     def keep(self, flows: Numbers, rates: Numbers) -> dict[str, float]:
         """Return the fraction that each gate keeps of what comes to it; 1 where nothing does."""
-        come = self.arrivals(flows, rates)
-        kept = np.clip(np.divide(flows, come, out=np.ones_like(flows), where=come > 0.0), 0.0, 1.0)
-        fractions = zip(self.gates, kept.tolist(), strict=True)
-        return {gate.name: fraction for gate, fraction in fractions if not gate.open}
+        fractions: list[float] = []
+        # Plain numbers: for a handful of gates numpy takes longer to begin than to compute.
+        for flow, come, full in zip(
+            flows.tolist(),
+            self.arrivals(flows, rates).tolist(),
+            self.unit_flow.dot(rates).tolist(),
+            strict=True,
+        ):
+            kept = flow / come if come > full * ROUNDING else 1.0
+            fractions.append(1.0 if kept > 1.0 - ROUNDING else 0.0 if kept < ROUNDING else kept)
+        return {name: fractions[column] for column, name in self._dropping}
+
+    @cached_property
+    def _dropping(self) -> tuple[tuple[int, str], ...]:
+        return tuple((i, gate.name) for i, gate in enumerate(self.gates) if not gate.open)
 
 
 def program_of(network: Network) -> Program:
@@ -142,9 +162,9 @@ def program_of(network: Network) -> Program:
     return program
 
 
-def _without_drops(arriving: Numbers, supply: Numbers) -> Numbers:
+def _without_drops(arriving: Numbers, own: Numbers) -> Numbers:
     # Gates stand in the order of the network, so that each needs only flows of earlier ones.
-    flow = supply.copy()
+    flow = own.copy()
     for row in range(len(flow)):
         flow[row] += arriving[row] @ flow
     return flow

@@ -1,0 +1,92 @@
+"""Whether a plan keeps its constraints, found from first principles, whoever made the plan."""
+
+from __future__ import annotations
+
+from operator import mul
+from typing import TYPE_CHECKING
+
+from evenflow.shed.gate import network_gates
+from evenflow.shed.propagate import Propagation, checked_rates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from evenflow.shed.network import Network
+    from evenflow.shed.plan import SheddingPlan
+
+TOLERANCE = 1e-9
+"""Relative, for rounding: of a capacity, a floor, a total."""
+
+
+class Checker:
+    """Checks many plans of one network."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._propagation = Propagation(network)
+        self._gates = {gate.name for gate in network_gates(network)}
+        self._capacities = [(name, node.capacity) for name, node in network.nodes.items()]
+        self._most = [(name, most * (1 + TOLERANCE)) for name, most in self._capacities]
+        self._weights = [float(query.weight) for query in network.queries.values()]
+        self._floors = [
+            (position, name, query.floor)
+            for position, (name, query) in enumerate(network.queries.items())
+            if query.floor > 0
+        ]
+
+    def faults(self, plan: SheddingPlan) -> tuple[str, ...]:
+        """Return every rule that a plan breaks; nothing if it may be used."""
+        return tuple(self._faults(plan))
+
+    def holds(self, plan: SheddingPlan) -> bool:
+        """Whether a plan that was told by `told` keeps capacities and floors."""
+        fits = all(plan.load[name] <= most for name, most in self._most)
+        return fits and next(self.below(plan.rates, plan.throughput), None) is None
+
+    def told(
+        self, rates: Mapping[str, float], keep: Mapping[str, float]
+    ) -> tuple[float, dict[str, float], dict[str, float]]:
+        """Return objective, loads and throughputs of gates, as a plan tells them."""
+        spread = self._propagation.spread(rates, self._propagation.arc_fractions(keep))
+        objective = sum(map(mul, self._weights, spread.throughput))
+        load = dict(zip(self._network.nodes, spread.load, strict=True))
+        return objective, load, dict(zip(self._network.queries, spread.throughput, strict=True))
+
+    def broken(self, load: Mapping[str, float]) -> Iterator[str]:
+        """Return nodes that are overloaded."""
+        for name, capacity in self._capacities:
+            if load[name] > capacity * (1 + TOLERANCE):
+                yield f"node {name} has load {load[name]:g}, its capacity is {capacity:g}"
+
+    def below(self, rates: Mapping[str, float], throughput: Mapping[str, float]) -> Iterator[str]:
+        """Return queries that are below their floors."""
+        if not self._floors:
+            return
+        full = self._propagation.spread(rates, self._propagation.arc_fractions({})).throughput
+        for position, name, floor in self._floors:
+            wanted = floor * full[position]
+            if throughput[name] < wanted * (1 - TOLERANCE):
+                yield f"query {name} gets {throughput[name]:g}, its floor is {wanted:g}"
+
+    def _faults(self, plan: SheddingPlan) -> Iterator[str]:
+        rates = checked_rates(self._network, plan.rates)
+        if set(plan.keep) != self._gates:
+            yield "its gates are not those of the network"
+            return
+        objective, load, throughput = self.told(rates, plan.keep)
+        yield from self.broken(load)
+        yield from self.below(rates, throughput)
+        told = {"objective": plan.objective, **plan.load, **plan.throughput}
+        found = {"objective": objective, **load, **throughput}
+        for name, value in found.items():
+            if abs(value - told.get(name, -1.0)) > TOLERANCE * max(1.0, abs(value)):
+                yield f"it tells {told.get(name)} for {name}, which is {value:g}"
+
+
+def check(network: Network, plan: SheddingPlan) -> tuple[str, ...]:
+    """Return every rule that a plan breaks; nothing if it may be used.
+
+    Raises:
+        NetworkError: Its rates or gates are not of this network, or are no fractions.
+    """
+    return Checker(network).faults(plan)

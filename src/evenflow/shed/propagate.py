@@ -1,0 +1,166 @@
+"""Rates through a network, operator by operator: nothing of matrices, programs or solvers.
+
+Plans are checked with this, so that a fault in the formulation of the linear program is found.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evenflow.errors import NetworkError
+from evenflow.shed.gate import all_gates
+from evenflow.shed.network_fault import number_fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from evenflow.shed.element import Arc
+    from evenflow.shed.network import Network
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What rates become of in a network. In the order of the network's nodes and queries."""
+
+    load: list[float]
+    """Load that comes to each node, processed or not."""
+    work: list[float]
+    """Load of what each node processes."""
+    throughput: list[float]
+    output: dict[str, float]
+    """Tuples per second out of each input and operator."""
+
+
+class Propagation:
+    """A network, laid out for propagating rates many times."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._arcs = [arc for arcs in network.arcs_into.values() for arc in arcs]
+        self._places = _places(network, {arc: index for index, arc in enumerate(self._arcs)})
+        nodes = list(network.nodes)
+        index = {arc: position for position, arc in enumerate(self._arcs)}
+        self._steps = [
+            (
+                name,
+                nodes.index(operator.node),
+                operator.cost,
+                [
+                    (arc.producer, index[arc], operator.gain(arc.port))
+                    for arc in network.arcs_into[name]
+                ],
+            )
+            for name, operator in ((name, network.operators[name]) for name in network.order)
+        ]
+        self._outputs = [
+            (query.output, index[network.arcs_into[name][0]])
+            for name, query in network.queries.items()
+        ]
+
+    def arc_fractions(self, keep: Mapping[str, float]) -> list[float]:
+        """Return the fraction kept on every arc.
+
+        Raises:
+            NetworkError: A gate is on no arc of the network, or its fraction is not one.
+        """
+        kept = [1.0] * len(self._arcs)
+        for name, fraction in keep.items():
+            places = self._places.get(name)
+            if places is None:
+                raise NetworkError(
+                    "gate.unknown",
+                    f"there is no arc {name[:80]}",
+                    ("keep",),
+                    f"gates are {', '.join(gate.name for gate in all_gates(self._network))}",
+                )
+            fault = number_fault(fraction, ("keep", name), most=1.0)
+            if fault is not None:
+                raise fault
+            for place in places:
+                kept[place] *= fraction
+        return kept
+
+    def spread(
+        self,
+        rates: Mapping[str, float],
+        kept: Sequence[float],
+        limits: Sequence[float] | None = None,
+    ) -> Spread:
+        """Return what comes of rates.
+
+        Args:
+            rates: Of all inputs.
+            kept: From `arc_fractions`.
+            limits: By node, how many tuples per second each of its operators that cost something
+                gets to process.
+        """
+        output = dict(rates)
+        load = [0.0] * len(self._network.nodes)
+        work = load if limits is None else load.copy()
+        for name, node, cost, arcs in self._steps:
+            come = made = 0.0
+            for producer, arc, gain in arcs:
+                flow = output[producer] * kept[arc]
+                come += flow
+                made += flow * gain
+            load[node] += cost * come
+            if limits is not None and cost > 0.0:
+                # What costs nothing waits for no turn.
+                if come > limits[node]:
+                    made *= limits[node] / come
+                    come = limits[node]
+                work[node] += cost * come
+            output[name] = made
+        throughput = [output[name] * kept[arc] for name, arc in self._outputs]
+        return Spread(load, work, throughput, output)
+
+
+def _places(network: Network, index: Mapping[Arc, int]) -> dict[str, list[int]]:
+    """Return positions of arcs by the names of gates, of single arcs and of inputs."""
+    places: dict[str, list[int]] = {}
+    for arc, position in index.items():
+        places.setdefault(arc.name, []).append(position)
+        if arc.producer not in network.operators:
+            places.setdefault(arc.producer, []).append(position)
+    for gate in all_gates(network):
+        places[gate.name] = [index[arc] for arc in gate.arcs]
+    return places
+
+
+def checked_rates(network: Network, rates: Mapping[str, float]) -> dict[str, float]:
+    """Return the rates of all inputs, in their order.
+
+    Raises:
+        NetworkError: One is missing, unknown, negative, or not finite.
+    """
+    if len(rates) == len(network.inputs):
+        try:
+            found = {name: rates[name] for name in network.inputs}
+        except KeyError:
+            pass
+        else:
+            if all(type(rate) is float and 0.0 <= rate < math.inf for rate in found.values()):
+                return found
+    for fault in rate_faults(network, rates):
+        raise fault
+    return {name: float(rates[name]) for name in network.inputs}
+
+
+def rate_faults(network: Network, rates: Mapping[str, float]) -> Iterator[NetworkError]:
+    """Return what is wrong with rates."""
+    known = set(network.inputs)
+    for name, rate in rates.items():
+        if name not in known:
+            yield NetworkError(
+                "input.unknown",
+                f"{name[:80]} is no input",
+                ("rates",),
+                f"inputs are {', '.join(network.inputs)}",
+            )
+        elif (fault := number_fault(rate, ("rates", name))) is not None:
+            yield fault
+    for name in network.inputs:
+        if name not in rates:
+            yield NetworkError("rate.missing", "has no rate", ("rates", name))

@@ -1,0 +1,1 @@
+"""Plans made ahead for all rates: a region quadtree over the rate space (section 5)."""
