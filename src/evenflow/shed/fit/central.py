@@ -59,7 +59,9 @@ class FitIndex:
         """Return the largest rates at the dimensions of a root."""
         largest = self._merging.inner(self._max_rates) if self._merging else self._max_rates
         supplied = self.planned.supply @ largest
-        by_gate = {gate.name: float(r) for gate, r in zip(self.planned.gates, supplied, strict=True)}
+        by_gate = {
+            gate.name: float(r) for gate, r in zip(self.planned.gates, supplied, strict=True)
+        }
         return {name: by_gate[name] for name in self.parts[root].dimensions}
 
     def add(self, tree: PlannedTree) -> None:
@@ -106,7 +108,7 @@ class _TreeSearch:
         self._capacity = program.capacity
         table = tree.tables[tree.root]
         self._quadtree = PointQuadtree(table.rates, table.scores)
-        self._filler = Filler(program, self._inlets) if fill else None
+        self._filler = Filler(program) if fill else None
         self._ready: dict[int, Numbers] = {}
 
     def select(self, rates: Numbers, flows: Numbers) -> int | None:
@@ -126,7 +128,9 @@ class _TreeSearch:
             return None
         own = self._entry(row)
         if self._filler is not None:
-            own = self._filler.filled(row, own, arriving - free)
+            supply = np.zeros(len(own))
+            supply[self._inlets] = arriving - free
+            own = self._filler.filled(row, own, supply)
         flows += own + self._open @ free
         return row
 

@@ -9,6 +9,9 @@ from evenflow.errors import NetworkError
 _GROWTH = 1.5
 """By which the loss grows until tables fit."""
 
+_LEAP = 3.0
+"""By which it grows where it is so large that nothing is certain any more."""
+
 _HALVINGS = 4
 """Of the way between the last loss that does not fit and the first that does."""
 
@@ -50,7 +53,7 @@ def next_trial(epsilon: float, trials: tuple[Trial, ...]) -> float:
             raise NetworkError(
                 "fit.size", "no table is small enough: too many streams merge", ("nodes",)
             )
-        return failing[-1] * _GROWTH
+        return failing[-1] * (_GROWTH if failing[-1] < 1.0 else _LEAP)
     best = min(fitting)
     worst = max((loss for loss in failing if loss < best), default=best)
     halved = len(trials) - next(i for i, trial in enumerate(trials) if trial.fits) - 1

@@ -1,4 +1,4 @@
-"""Cutting a network into the parts of its nodes, and refusing what feasible input tables cannot do."""
+"""Cutting a network into the parts of its nodes, and refusing what tables cannot do."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class _Cutter:
         self.parts: dict[str, Part] = {}
         self._network = program.network
         self._gates = program.gates
-        self._parent = {node: (feeding or [None])[0] for node, feeding in fed_by.items()}
+        self._parent = {node: next(iter(feeding), None) for node, feeding in fed_by.items()}
         self._method = method
         self._sent: dict[str, list[_Stream]] = {}
         """By child, what its parent sends."""
@@ -142,7 +142,7 @@ class _Cutter:
                 continue
             nodes = {self._network.operators[arc.consumer].node for arc in gate.arcs}
             if len(nodes) > 1:
-                raise self._meeting(gate.producer, sorted(nodes)[0])
+                raise self._meeting(gate.producer, min(nodes))
             if nodes == {node}:
                 found.append(_Stream(gate.name, inlet=True, arcs=dict.fromkeys(gate.arcs, 1.0)))
         return found
@@ -233,7 +233,8 @@ class _Sheet:
         )
 
     def unit(self, name: str) -> Numbers:
-        return self._unit[self.heads.index(name)]
+        row: Numbers = self._unit[self.heads.index(name)]
+        return row
 
     def along(self, arc: Arc) -> Numbers:
         column = self._column.get(arc)

@@ -11,67 +11,66 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from evenflow.shed.program import Numbers, Program
 
-_MOST_REMEMBERED = 4096
+_MOST_REMEMBERED = 1024
 _ENOUGH = 1e-12
 """Share of a rate or capacity that is not worth another step."""
 
 
 class Filler:
-    """Opens the gates on input arcs further, those first that bring most for the scarcest load.
+    """Opens gates further, those first that bring most for the scarcest load.
 
-    Gates on splits keep the fractions of the entry, so that load and value are proportional to
-    the flows behind input arcs.
+    What comes to a gate behind the one that is opened is divided by it as before. So what a step
+    brings and costs is proportional to its length, and known beforehand.
     """
 
-    def __init__(self, program: Program, inlets: NDArray[np.intp]) -> None:
+    def __init__(self, program: Program) -> None:
         self._program = program
-        self._inlets = inlets
-        self._splits = [i for i, gate in enumerate(program.gates) if not gate.on_input]
+        self._capacity = program.capacity * (1.0 - _ENOUGH)
         self._ready: dict[int, tuple[Numbers, Numbers, Numbers]] = {}
 
-    def filled(self, row: int, flows: Numbers, arriving: Numbers) -> Numbers:
-        """Return flows that are no smaller.
+    def filled(self, entry: int, flows: Numbers, supply: Numbers) -> Numbers:
+        """Return flows that bring no less.
 
         Args:
-            row: Number of the entry, to remember what was computed for it.
+            entry: Its number, to remember what was computed for it.
             flows: Of the entry, by gate.
-            arriving: What there is at each input arc.
+            supply: What there is at each gate on an input arc; 0 for the others.
         """
-        spread, load, value = self._of_entry(row, flows)
-        sent = np.minimum(flows[self._inlets], arriving)
-        left = self._program.capacity * (1.0 - _ENOUGH) - load @ sent
-        room = arriving - sent
-        while True:
-            room[room <= _ENOUGH * arriving] = 0.0
+        program = self._program
+        effect, load, value = self._of_entry(entry, flows)
+        flows = flows.copy()
+        left = np.maximum(self._capacity - program.load @ flows, 0.0)
+        for _ in range(2 * len(flows)):
+            come = supply + program.arriving @ flows
+            room = come - flows
             with np.errstate(divide="ignore", invalid="ignore"):
                 steps = np.where(load > 0.0, left[:, None] / load, np.inf).min(axis=0)
                 price = np.where(load > 0.0, load / left[:, None], 0.0).sum(axis=0)
-                worth = np.where((room > 0.0) & (steps > 0.0) & (value > 0.0), value / price, 0.0)
+                open_ = (room > _ENOUGH * come) & (steps > _ENOUGH * come) & (value > 0.0)
+                worth = np.where(open_, value / price, 0.0)
             best = int(np.argmax(worth))
             if not worth[best] > 0.0:
-                filled: Numbers = spread @ sent
-                return filled
+                break
             step = min(room[best], steps[best])
-            sent[best] += step
+            flows += effect[:, best] * step
             left = np.maximum(left - load[:, best] * step, 0.0)
-            room[best] = 0.0
+        return flows
 
-    def _of_entry(self, row: int, flows: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-        ready = self._ready.get(row)
+    def _of_entry(self, entry: int, flows: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        """Return what one more tuple behind each gate does to flows, loads and value."""
+        ready = self._ready.get(entry)
         if ready is None:
             program = self._program
-            spread = np.zeros((len(program.gates), len(self._inlets)))
-            spread[self._inlets, np.arange(len(self._inlets))] = 1.0
-            for gate in self._splits:
-                come = program.arriving[gate] @ flows
-                kept = min(1.0, flows[gate] / come) if come > 0.0 else 1.0
-                spread[gate] = kept * (program.arriving[gate] @ spread)
-            ready = (spread, program.load @ spread, program.value @ spread)
+            come = program.arriving @ flows
+            kept = np.divide(flows, come, out=np.ones_like(flows), where=come > 0.0)
+            effect = np.eye(len(flows))
+            for gate, fraction in enumerate(np.minimum(kept, 1.0)):
+                if not program.gates[gate].on_input:
+                    effect[gate] += fraction * (program.arriving[gate] @ effect)
+            ready = (effect, program.load @ effect, program.value @ effect)
             if len(self._ready) >= _MOST_REMEMBERED:
                 self._ready.clear()
-            self._ready[row] = ready
+            self._ready[entry] = ready
         return ready

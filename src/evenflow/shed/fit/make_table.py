@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenflow.shed.fit.levels import levels, next_levels
-from evenflow.shed.fit.mapping import Tail, head_flows, merge_tails, share_vectors
+from evenflow.shed.fit.mapping import Key, head_flows, merge_tails, share_vectors
 from evenflow.shed.fit.table import Table, inside_triangle, without_useless
 
 if TYPE_CHECKING:
@@ -21,13 +21,10 @@ if TYPE_CHECKING:
     from evenflow.shed.fit.survey import Terms
     from evenflow.shed.program import Numbers
 
-_Key = str | int | Tail
-"""What is chosen for: a child, a slot, or a tail that several heads feed."""
-
 _FIT = 1.0 + 1e-12
 """Rounding that is granted to loads and rates of an entry."""
 
-_MOST_PARTIAL = 20
+_MOST_PARTIAL = 8
 """Partial choices that are kept for each entry that a table may have, at most. Most of them do not
 become entries, because what is chosen last makes them not fit or lie in the triangle."""
 
@@ -44,38 +41,33 @@ class _Choices:
     """What is chosen so far, one row for each candidate."""
 
     size: int
-    demands: Mapping[str, Numbers]
-    levels: Mapping[int, Numbers]
-    shares: Mapping[Tail, Numbers]
-    picks: Mapping[_Key, NDArray[np.intp]]
+    chosen: Mapping[Key, Numbers]
+    picks: Mapping[Key, NDArray[np.intp]]
     """Number of the entry, level or share vector that was chosen."""
 
-    def times(self, key: _Key, values: Numbers, kind: str) -> _Choices:
+    def times(self, key: Key, values: Numbers) -> _Choices:
         """Return every choice with every one of some values."""
         made = self.take(np.repeat(np.arange(self.size), len(values)))
         new = np.tile(np.arange(len(values)), self.size)
-        picks = {**made.picks, key: new}
-        return replace(made, **{kind: {**getattr(made, kind), key: values[new]}, "picks": picks})
+        return _Choices(made.size, {**made.chosen, key: values[new]}, {**made.picks, key: new})
 
     def take(self, rows: NDArray[np.intp]) -> _Choices:
         return _Choices(
             len(rows),
-            *(
-                {key: each[rows] for key, each in kind.items()}
-                for kind in (self.demands, self.levels, self.shares, self.picks)
-            ),
+            {key: each[rows] for key, each in self.chosen.items()},
+            {key: each[rows] for key, each in self.picks.items()},
         )
 
 
 def _joined(parts: list[_Choices]) -> _Choices:
+    first = parts[0]
     if len(parts) == 1:
-        return parts[0]
-    merged = [
-        {key: np.concatenate([getattr(each, kind)[key] for each in parts]) for key in first}
-        for kind in ("demands", "levels", "shares", "picks")
-        for first in [getattr(parts[0], kind)]
-    ]
-    return _Choices(sum(each.size for each in parts), *merged)
+        return first
+    return _Choices(
+        sum(each.size for each in parts),
+        {key: np.concatenate([each.chosen[key] for each in parts]) for key in first.chosen},
+        {key: np.concatenate([each.picks[key] for each in parts]) for key in first.picks},
+    )
 
 
 def make_table(part: Part, terms: Terms, below: Mapping[str, Table]) -> Table | None:
@@ -119,21 +111,21 @@ class _Maker:
 
     def all_choices(self) -> _Choices | None:
         """Return every combination that can fit, or None if there are too many."""
-        factors: list[tuple[_Key, Numbers, str]] = [
-            *((child, table.rates, "demands") for child, table in self._below.items()),
-            *((slot, ladder, "levels") for slot, ladder in self._ladders.items()),
-            *((tail, vectors, "shares") for tail, vectors in self._tails.items()),
+        factors: list[tuple[Key, Numbers]] = [
+            *((child, table.rates) for child, table in self._below.items()),
+            *self._ladders.items(),
+            *self._tails.items(),
         ]
-        choices = _Choices(1, {}, {}, {}, {})
-        for number, (key, values, kind) in enumerate(factors, 1):
+        choices = _Choices(1, {}, {})
+        for number, (key, values) in enumerate(factors, 1):
+            last = number == len(factors)
             found: list[_Choices] = []
-            limit = self._most_entries * self._slack(last=number == len(factors))
             rows = max(1, _BLOCK // len(values))
             for start in range(0, choices.size, rows):
                 some = choices.take(np.arange(start, min(start + rows, choices.size)))
-                made = some.times(key, values, kind)
-                found.append(made.take(np.flatnonzero(self._wanted(made, number, factors))))
-                if sum(each.size for each in found) > limit:
+                made = some.times(key, values)
+                found.append(made.take(np.flatnonzero(self._wanted(made, key, last=last))))
+                if sum(each.size for each in found) > self._most_entries * self._slack(last=last):
                     return None
             choices = _joined(found)
         return choices
@@ -143,18 +135,21 @@ class _Maker:
             return _MOST_PARTIAL
         return 1 if last else _MOST_PREFIXES
 
-    def _wanted(
-        self, made: _Choices, number: int, factors: list[tuple[_Key, Numbers, str]]
-    ) -> NDArray[np.bool_]:
-        wanted = self._can_fit(self._flows(made))
-        if number == len(factors) and self._strains is not None:
+    def _wanted(self, made: _Choices, key: Key, *, last: bool) -> NDArray[np.bool_]:
+        flows = head_flows(self._part, made.size, made.chosen)
+        wanted = self._can_fit(flows)
+        if isinstance(key, int):
+            # Levels below what is demanded of a head anyway all give the same entry. The largest of
+            # them is enough: it stands for most.
+            above = np.concatenate([[np.inf], self._ladders[key][:-1]])
+            wanted &= above[made.picks[key]] > flows[:, key]
+        if last and self._strains is not None:
             ceilings = self._ceilings(made)
             if ceilings is not None:
-                wanted &= ~inside_triangle(ceilings, self._strains)
+                # The entry of last resort stays: no table is empty.
+                nothing = np.all(flows == 0.0, axis=1)
+                wanted &= nothing | ~inside_triangle(ceilings, self._strains)
         return wanted
-
-    def _flows(self, made: _Choices) -> Numbers:
-        return head_flows(self._part, made.size, made.demands, made.levels, made.shares)
 
     def _can_fit(self, flows: Numbers) -> NDArray[np.bool_]:
         part = self._part
@@ -170,7 +165,7 @@ class _Maker:
     def table(self, choices: _Choices) -> Table:
         """Return the table of these choices, without useless entries."""
         part = self._part
-        flows = self._flows(choices)
+        flows = head_flows(part, choices.size, choices.chosen)
         scores = part.drops.settle(flows, part.capacity)[1]
         for child, table in self._below.items():
             scores = scores + table.scores[choices.picks[child]]
@@ -189,16 +184,13 @@ class _Maker:
     def _ceilings(self, choices: _Choices) -> Numbers | None:
         if self._tails or any(table.ceilings is None for table in self._below.values()):
             return None
-        above = {
-            child: table.ceilings[choices.picks[child]]
-            for child, table in self._below.items()
-            if table.ceilings is not None
+        above: dict[Key, Numbers] = {
+            slot: next_levels(ladder)[choices.picks[slot]] for slot, ladder in self._ladders.items()
         }
-        up = {
-            slot: next_levels(ladder)[choices.picks[slot]]
-            for slot, ladder in self._ladders.items()
-        }
-        flows = head_flows(self._part, choices.size, above, up, {})
+        for child, table in self._below.items():
+            if table.ceilings is not None:
+                above[child] = table.ceilings[choices.picks[child]]
+        flows = head_flows(self._part, choices.size, above)
         return flows[:, : len(self._part.dimensions)]
 
     @cached_property

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from evenflow.shed.program import Numbers
 
 Tail = tuple[str, int]
-"""Where flows of heads end: a dimension of a child, or a gate, for which the child is "". """
+"""Where flows of heads end: a dimension of a child, or a gate, for which the child is empty."""
+
+Key = str | int | Tail
+"""What is chosen for an entry: an entry of a child, a level of a slot, shares at a tail."""
 
 
 def merge_tails(part: Part) -> dict[Tail, int]:
@@ -48,34 +51,28 @@ def share_vectors(shares: int, heads: int) -> Numbers:
     return np.array(found) / parts
 
 
-def head_flows(
-    part: Part,
-    size: int,
-    demands: Mapping[str, Numbers],
-    levels: Mapping[int, Numbers],
-    shares: Mapping[Tail, Numbers],
-) -> Numbers:
-    """Return the least flows of heads, entry by head, that meet all demands.
+def head_flows(part: Part, size: int, chosen: Mapping[Key, Numbers]) -> Numbers:
+    """Return the least flows of heads, entry by head, that meet what is chosen.
 
-    What is not given counts as 0, so that the flows of a part of the choices are a lower bound. A
+    What is not chosen counts as 0, so that the flows of a part of the choices are a lower bound. A
     demand that no head can meet gives infinite flows.
 
     Args:
         part: The node.
         size: Number of entries.
-        demands: By child, entry by dimension of it.
-        levels: By slot.
-        shares: By tail that several heads feed, entry by head that does.
+        chosen: Demands of children, entry by dimension of the child; levels of slots; shares of
+            tails that several heads feed, entry by head that does.
     """
     flows = np.zeros((size, len(part.heads)))
-    for slot, level in levels.items():
-        flows[:, slot] = level
+    for slot in part.slots:
+        if slot in chosen:
+            flows[:, slot] = chosen[slot]
     for link in part.links:
-        if link.child in demands:
+        if link.child in chosen:
             for i, row in enumerate(link.gain):
-                _meet(flows, row, demands[link.child][:, i], shares.get((link.child, i)))
+                _meet(flows, row, chosen[link.child][:, i], chosen.get((link.child, i)))
     for head in reversed(range(len(part.dimensions), len(part.heads))):
-        _meet(flows, part.arriving[head], flows[:, head].copy(), shares.get(("", head)))
+        _meet(flows, part.arriving[head], flows[:, head].copy(), chosen.get(("", head)))
     return flows
 
 

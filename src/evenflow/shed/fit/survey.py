@@ -177,9 +177,7 @@ def _limits_of_child(part: Part, terms: Terms, link: Link) -> tuple[tuple[float,
     )
 
 
-def _strains_of_child(
-    part: Part, terms: Terms, link: Link
-) -> tuple[tuple[float, ...], ...] | None:
+def _strains_of_child(part: Part, terms: Terms, link: Link) -> tuple[tuple[float, ...], ...] | None:
     """Return the strains in the child's dimensions, if those are all there is to decide on."""
     if terms.strains is None or part.slots or not one_to_one(part):
         return None

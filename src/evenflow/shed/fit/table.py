@@ -73,8 +73,6 @@ def without_useless(table: Table, loads: Numbers) -> Table:
     Section 6.3 merges entries that are similar; what is dropped here costs nothing. Of equal ones
     the one with the smallest load stays. Large tables lose only what has equal rates.
     """
-    if not len(table):
-        return table
     keys = [loads, -table.scores, *reversed(table.rates.T)]
     table = table.take(np.lexsort(keys))
     same = np.all(table.rates[1:] == table.rates[:-1], axis=1)
@@ -99,4 +97,5 @@ def _dominated(rates: Numbers, others: Numbers, *, earlier: bool = False) -> NDA
     if earlier:
         # Of entries that dominate one another in a circle, which are equal ones, the first stays.
         not_below &= np.tri(len(rates), len(others), -1, dtype=bool)
-    return np.any(not_below, axis=1)
+    dominated: NDArray[np.bool_] = np.any(not_below, axis=1)
+    return dominated

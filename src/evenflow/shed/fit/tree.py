@@ -77,9 +77,7 @@ def plan_tree(
         if tables is not None:
             made[loss] = (terms, tables)
     chosen, tables = made[loss]
-    return PlannedTree(
-        root=root, survey=surveys[root], terms=chosen, tables=tables, trials=trials
-    )
+    return PlannedTree(root=root, survey=surveys[root], terms=chosen, tables=tables, trials=trials)
 
 
 def _terms(parts: Mapping[str, Part], nodes: list[str], terms: Terms) -> dict[str, Terms]:
