@@ -13,7 +13,7 @@ the rates it was found for, but perhaps not at others, is not kept.
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,10 +25,12 @@ from evenflow.shed.program import ROUNDING
 from evenflow.shed.propagate import checked_rates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from evenflow.shed.network import Network
     from evenflow.shed.program import Numbers
+
+    Bound = tuple[float, Numbers] | None
 
 MOST_BASES = 4096
 """Kept per fragment; then the one found first goes."""
@@ -71,8 +73,9 @@ class _Region:
         self.by_rate = np.vstack([by_rate for _, by_rate in rows])
         self.flow_constant = basis.constant[: form.flows] * form.scale
         self.flow_by_rate = basis.by_rate[: form.flows] * form.scale[:, None]
-        self.bound_constant, bound_by_rate = basis.bound()
-        self.bound_by_rate: list[float] = bound_by_rate.tolist()
+        self.bound = basis.bound()
+        self.bound_constant = self.bound[0]
+        self.bound_by_rate: list[float] = self.bound[1].tolist()
 
     def serves(self, rates: Numbers) -> bool:
         return bool((self.by_rate.dot(rates) + self.constant).min(initial=0.0) >= -ZERO)
@@ -83,7 +86,7 @@ class FragmentExact:
 
     def __init__(self, network: Network, seconds: float = SECONDS) -> None:
         self._lp = FragmentLp(network, seconds)
-        self._program = self._lp.program
+        self.program = self._lp.program
         self._regions: dict[int, _Region] = {}
         self._last: _Region | None = None
         self._stacked: tuple[Numbers, Numbers, list[int], list[_Region]] | None = None
@@ -93,8 +96,18 @@ class FragmentExact:
 
     def select(self, rates: Mapping[str, float]) -> SheddingPlan:
         """Return the optimal plan for the rates of this fragment's inputs, among others."""
-        own = {name: rates[name] for name in self._program.inputs}
-        vector = np.array(list(own.values()))
+        own = {name: rates[name] for name in self.program.inputs}
+        return self._select(own, np.array(list(own.values())))[0]
+
+    def select_with_bound(self, rates: Numbers) -> tuple[SheddingPlan, Bound]:
+        """Return the optimal plan, and a constant and prices of inputs that bound all others.
+
+        The bound is None if the plan is a fallback.
+        """
+        own = dict(zip(self.program.inputs, rates.tolist(), strict=True))
+        return self._select(own, rates)
+
+    def _select(self, own: Mapping[str, float], vector: Numbers) -> tuple[SheddingPlan, Bound]:
         region = self._last
         if region is None or not region.serves(vector):
             region = self._find(vector)
@@ -102,7 +115,7 @@ class FragmentExact:
             plan = self._served(region, own, vector)
             if plan is not None:
                 self._last = region
-                return plan
+                return plan, region.bound
         return self._solved(own, vector)
 
     def _find(self, rates: Numbers) -> _Region | None:
@@ -128,7 +141,7 @@ class FragmentExact:
     ) -> SheddingPlan | None:
         """Return the plan of a basis, if it is feasible and its duals show that none is better."""
         flows = region.flow_by_rate.dot(vector) + region.flow_constant
-        keep = self._program.keep(flows, vector)
+        keep = self.program.keep(flows, vector)
         plan = self._lp.described(rates, keep, "exact", region.number)
         bound = region.bound_constant + sum(
             map(float.__mul__, region.bound_by_rate, vector.tolist())
@@ -136,18 +149,43 @@ class FragmentExact:
         optimal = plan.objective >= bound * (1 - DUALITY_GAP) - ROUNDING
         return plan if optimal and self._lp.checker.holds(plan) else None
 
-    def _solved(self, rates: Mapping[str, float], vector: Numbers) -> SheddingPlan:
+    def _solved(self, rates: Mapping[str, float], vector: Numbers) -> tuple[SheddingPlan, Bound]:
         self.misses += 1
         found = self._lp.optimum(vector)
         if isinstance(found, Trouble):
-            return self._lp.fallback(rates, found)
-        keep = self._program.keep(found.flows, vector)
+            return self._lp.fallback(rates, found), None
+        keep = self.program.keep(found.flows, vector)
         plan = self._lp.checked(self._lp.described(rates, keep, "exact"))
         if plan.reason is None and found.basis.serves_all():
             region = self._keep(found.basis)
             if region.serves(vector):
                 self._last = region
-        return plan
+        return plan, None if plan.reason else found.basis.bound()
+
+    def take(self, bases: Iterable[Mapping[str, Sequence[int]]]) -> None:
+        """Keep bases that were given by `data`. Each is proved by its duals whenever it serves."""
+        form = self._lp.form
+        for each in bases:
+            flags = np.zeros((2, form.flows + form.rows), dtype=bool)
+            flags[0, list(each["basic"])] = True
+            flags[1, list(each["upper"])] = True
+            self._keep(Basis(form, flags[0], flags[1]))
+
+    def data(self) -> dict[str, Any]:
+        """Return the bases, by the numbers of their columns."""
+        return {
+            "bases": [
+                {
+                    "basic": np.flatnonzero(region.basis.basic).tolist(),
+                    "upper": np.flatnonzero(region.basis.at_upper).tolist(),
+                }
+                for region in self._regions.values()
+            ]
+        }
+
+    def report(self) -> dict[str, Any]:
+        """Return how many bases there are, and how often the solver was called."""
+        return {"plans": len(self._regions), "lp_calls": self._lp.calls, "error": 0.0}
 
     def _keep(self, basis: Basis) -> _Region:
         region = _Region(basis, self._met)

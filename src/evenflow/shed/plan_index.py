@@ -1,0 +1,151 @@
+"""An index of plans for a whole network: one per fragment, and what all methods have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from evenflow.errors import InternalError, NetworkError
+from evenflow.shed.check import Checker
+from evenflow.shed.gate import network_gates
+from evenflow.shed.method import method_named
+from evenflow.shed.network_data import network_data, network_from_data
+from evenflow.shed.network_fault import number_fault
+from evenflow.shed.plan import SheddingPlan, joined_plan
+from evenflow.shed.propagate import checked_rates
+from evenflow.shed.workload import Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from evenflow.shed.method import FragmentIndex
+    from evenflow.shed.network import Network
+
+EVERYWHERE = Workload()
+
+
+class PlanIndex:
+    """Plans for all rates. Every plan is checked before it leaves."""
+
+    def __init__(
+        self,
+        network: Network,
+        method: str,
+        max_rates: Mapping[str, float],
+        epsilon: float,
+        parts: Sequence[FragmentIndex],
+    ) -> None:
+        self.network = network
+        self.method = method
+        self.max_rates = dict(max_rates)
+        self.epsilon = epsilon
+        self.parts = tuple(parts)
+        self._unlimited = method_named(method).unlimited
+        self._checker = Checker(network)
+        self._input_gates = [g for g in network_gates(network) if g.on_input]
+
+    def select(self, rates: Mapping[str, float]) -> SheddingPlan:
+        """Return the plan for given rates. Rates above the greatest are first scaled down to them.
+
+        Raises:
+            NetworkError: A rate is wrong.
+            InternalError: The plan does not pass its check.
+        """
+        rates = checked_rates(self.network, rates)
+        limited = rates
+        if not self._unlimited:
+            limited = {name: min(rate, self.max_rates[name]) for name, rate in rates.items()}
+        plan = joined_plan(self.network, [part.select(limited) for part in self.parts])
+        if limited != rates:
+            plan = self._scaled(plan, rates)
+        faults = self._checker.faults(plan)
+        if faults:
+            raise InternalError(f"plan {plan.plan} of {self.method}: {faults[0]}")
+        return plan
+
+    def report(self) -> dict[str, Any]:
+        """Return what is worth telling; numbers of fragments are added, the error is the worst."""
+        told: dict[str, Any] = {"method": self.method}
+        for part in self.parts:
+            for key, value in part.report().items():
+                if key not in told:
+                    told[key] = value
+                elif key == "error":
+                    told[key] = max(told[key], value)
+                else:
+                    told[key] += value
+        return told
+
+    def data(self) -> dict[str, Any]:
+        """Return everything, as JSON knows it."""
+        return {
+            "method": self.method,
+            "epsilon": self.epsilon,
+            "max": self.max_rates,
+            "network": network_data(self.network),
+            "parts": [part.data() for part in self.parts],
+        }
+
+    def _scaled(self, plan: SheddingPlan, rates: Mapping[str, float]) -> SheddingPlan:
+        keep = dict(plan.keep)
+        for gate in self._input_gates:
+            if rates[gate.producer] > plan.rates[gate.producer]:
+                keep[gate.name] *= plan.rates[gate.producer] / rates[gate.producer]
+        objective, load, throughput = self._checker.told(rates, keep)
+        return SheddingPlan(
+            rates=rates,
+            keep=keep,
+            objective=objective,
+            load=load,
+            throughput=throughput,
+            method=plan.method,
+            plan=plan.plan,
+            reason=plan.reason,
+        )
+
+
+def make_index(
+    network: Network,
+    method: str,
+    max_rates: Mapping[str, float],
+    epsilon: float,
+    workload: Workload = EVERYWHERE,
+) -> PlanIndex:
+    """Plan ahead.
+
+    Raises:
+        NetworkError: Rates or epsilon are wrong, or the method cannot plan for the network.
+    """
+    maker = method_named(method)
+    max_rates = checked_rates(network, max_rates)
+    fault = number_fault(epsilon, ("epsilon",), most=1.0)
+    if fault is None and not 0 < epsilon < 1:
+        fault = NetworkError("number.invalid", "must be between 0 and 1", ("epsilon",))
+    if fault is not None:
+        raise fault
+    parts = []
+    share = epsilon / len(network.fragments) if maker.additive else epsilon
+    for each in network.fragments:
+        own = {name: max_rates[name] for name in each.inputs}
+        parts.append(maker.plan(each, own, share, workload))
+    return PlanIndex(network, method, max_rates, epsilon, parts)
+
+
+def index_from_data(data: Mapping[str, Any]) -> PlanIndex:
+    """Return the index that data was made from.
+
+    Raises:
+        NetworkError: It is not such data.
+    """
+    try:
+        network = network_from_data(data["network"])
+        maker = method_named(data["method"])
+        max_rates = checked_rates(network, data["max"])
+        parts = []
+        for each, part in zip(network.fragments, data["parts"], strict=True):
+            own = {name: max_rates[name] for name in each.inputs}
+            parts.append(maker.restore(each, own, part))
+        return PlanIndex(network, data["method"], max_rates, data["epsilon"], parts)
+    except (KeyError, TypeError, ValueError, IndexError) as exc:
+        if isinstance(exc, NetworkError):
+            raise
+        raise NetworkError("plans.invalid", "these are no plans") from exc
