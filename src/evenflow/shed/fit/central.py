@@ -15,8 +15,9 @@ from evenflow.shed.fit.realise import entry_flows
 from evenflow.shed.fit.tree import MOST_ENTRIES, PlannedTree, plan_tree, trees_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from evenflow.shed.fit.coarseness import Trial
     from evenflow.shed.fit.part import Part
     from evenflow.shed.program import Numbers, Program
 
@@ -89,6 +90,11 @@ class FitIndex:
             flows = self._merging.outer(flows, inner, within)
         return Chosen(flows, entries)
 
+    def flows(self, rates: Numbers) -> tuple[Numbers, int | None]:
+        """Return the flow behind each gate, and the entry that the first tree took, if one did."""
+        chosen = self.select(rates)
+        return chosen.flows, next((each for each in chosen.entries if each is not None), None)
+
 
 class _TreeSearch:
     def __init__(
@@ -101,8 +107,8 @@ class _TreeSearch:
         self._names = names
         self._inlets = np.array([names[name] for name in root.dimensions], dtype=np.intp)
         self._supply = program.supply[self._inlets]
-        self._values = np.array(tree.survey.values)
-        self._strains = np.max(tree.survey.strains, axis=0)
+        self._values = np.array(tree.surveys[tree.root].values)
+        self._strains = np.max(tree.surveys[tree.root].strains, axis=0)
         self._open = open_flows(program)[:, self._inlets]
         self._open_load = program.load @ self._open
         self._capacity = program.capacity
@@ -167,6 +173,7 @@ def c_fit(
     most_entries: int = MOST_ENTRIES,
     fill: bool = True,
     merge: bool = True,
+    trials: Sequence[tuple[Trial, ...]] | None = None,
 ) -> FitIndex:
     """Plan a network.
 
@@ -177,12 +184,14 @@ def c_fit(
         most_entries: That the table of a node may have.
         fill: Whether a selection gives back what an entry leaves of the capacities.
         merge: Whether inputs that are alike are planned as one.
+        trials: By tree, of the same planning before, to have its tables again at once.
 
     Raises:
         NetworkError: The network is not for tables: see `cut`.
     """
     index = FitIndex(program, max_rates, fill=fill, merge=merge)
-    for nodes in trees_of(index.parts):
+    trees = trees_of(index.parts)
+    for nodes, before in zip(trees, trials or [()] * len(trees), strict=True):
         limits = index.limits(nodes[0])
-        index.add(plan_tree(index.parts, nodes, limits, epsilon, most_entries))
+        index.add(plan_tree(index.parts, nodes, limits, epsilon, most_entries, before))
     return index

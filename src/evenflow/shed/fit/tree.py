@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evenflow.errors import InternalError
 from evenflow.shed.fit.coarseness import Trial, next_trial
 from evenflow.shed.fit.make_table import make_table
 from evenflow.shed.fit.survey import Survey, Terms, survey_of, terms_of_child, terms_of_root
@@ -27,9 +28,9 @@ class PlannedTree:
     """The tables of a root and all nodes below it."""
 
     root: str
-    survey: Survey
+    surveys: Mapping[str, Survey]
+    """By node, as are the next two."""
     terms: Mapping[str, Terms]
-    """By node."""
     tables: Mapping[str, Table]
     trials: tuple[Trial, ...]
     """How often tables were made; more than once means that they are coarser than asked for."""
@@ -52,6 +53,7 @@ def plan_tree(
     max_rates: Mapping[str, float],
     epsilon: float,
     most_entries: int = MOST_ENTRIES,
+    trials: tuple[Trial, ...] = (),
 ) -> PlannedTree:
     """Return the tables of a tree.
 
@@ -61,23 +63,33 @@ def plan_tree(
         max_rates: By dimension of the root.
         epsilon: Share of the optimum that may be lost.
         most_entries: Of each table; where they do not suffice, more is lost, as the terms say.
+        trials: That were made before, to have the same tables again at once.
     """
     root = nodes[0]
+    surveys = survey_tree(parts, nodes)
+    most = np.array([max_rates[name] for name in parts[root].dimensions])
+    made: dict[float, tuple[dict[str, Terms], dict[str, Table]]] = {}
+    while (loss := next_trial(epsilon, trials)) not in made:
+        known = any(trial.loss == loss for trial in trials)
+        terms = _terms(parts, nodes, terms_of_root(surveys[root], most, loss, most_entries))
+        tables = make_tables(parts, nodes, terms)
+        if not known:
+            trials = (*trials, Trial(loss=loss, fits=tables is not None))
+        elif tables is None:
+            raise InternalError("tables are larger than they were")
+        if tables is not None:
+            made[loss] = (terms, tables)
+    chosen, tables = made[loss]
+    return PlannedTree(root=root, surveys=surveys, terms=chosen, tables=tables, trials=trials)
+
+
+def survey_tree(parts: Mapping[str, Part], nodes: list[str]) -> dict[str, Survey]:
+    """Return the surveys of all nodes of a tree."""
     surveys: dict[str, Survey] = {}
     for node in reversed(nodes):
         below = {link.child: surveys[link.child] for link in parts[node].links}
         surveys[node] = survey_of(parts[node], below)
-    most = np.array([max_rates[name] for name in parts[root].dimensions])
-    trials: tuple[Trial, ...] = ()
-    made: dict[float, tuple[dict[str, Terms], dict[str, Table]]] = {}
-    while (loss := next_trial(epsilon, trials)) not in made:
-        terms = _terms(parts, nodes, terms_of_root(surveys[root], most, loss, most_entries))
-        tables = make_tables(parts, nodes, terms)
-        trials = (*trials, Trial(loss=loss, fits=tables is not None))
-        if tables is not None:
-            made[loss] = (terms, tables)
-    chosen, tables = made[loss]
-    return PlannedTree(root=root, survey=surveys[root], terms=chosen, tables=tables, trials=trials)
+    return surveys
 
 
 def _terms(parts: Mapping[str, Part], nodes: list[str], terms: Terms) -> dict[str, Terms]:

@@ -12,10 +12,10 @@ from evenflow.shed.fit.cut import cut
 from evenflow.shed.fit.exchange.local_choice import LocalChoice
 from evenflow.shed.fit.exchange.node import FitNode, FitNodeConfig
 from evenflow.shed.fit.realise import local_flows
-from evenflow.shed.fit.tree import MOST_ENTRIES
+from evenflow.shed.fit.tree import MOST_ENTRIES, PlannedTree, trees_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from evenflow.shed.fit.exchange.messages import Send
     from evenflow.shed.fit.part import Part
@@ -77,48 +77,78 @@ def settle(nodes: Mapping[str, FitNode], effects: list[Send]) -> int:
 class DistributedIndex:
     """Tables of all nodes, each used for its own part of a plan alone."""
 
-    def __init__(self, program: Program, max_rates: Numbers, nodes: Mapping[str, FitNode]) -> None:
+    def __init__(self, program: Program, max_rates: Numbers, trees: Sequence[PlannedTree]) -> None:
         self.program = program
-        self.nodes = nodes
+        self.trees = trees
+        self.parts = cut(program, "d-fit")
         self._max_rates = max_rates
         self._gates = {gate.name: position for position, gate in enumerate(program.gates)}
-        self._choices = {name: _choice(node) for name, node in nodes.items()}
+        self._choices = {
+            name: LocalChoice(self.parts[name], tree.surveys[name], table)
+            for tree in trees
+            for name, table in tree.tables.items()
+        }
 
     @property
     def entries(self) -> int:
         """How many entries the tables of the roots have."""
-        tables = [node.table for node in self.nodes.values() if node.part.parent is None]
-        return sum(len(table) for table in tables if table is not None)
+        return sum(len(tree.tables[tree.root]) for tree in self.trees)
 
     @property
     def kept(self) -> float:
         """Share of the optimum that every selection has at least; 0 where none is certain."""
-        return min(node.terms.kept for node in self.nodes.values() if node.terms is not None)
+        return min((tree.terms[tree.root].kept for tree in self.trees), default=1.0)
 
     def select(self, rates: Numbers) -> Numbers:
         """Return the flow behind each gate, for rates by input of the program."""
         supplied = self.program.supply @ np.minimum(rates, self._max_rates)
         flows = np.zeros(len(self._gates))
-        for node in self.nodes.values():
-            if node.part.parent is None:
-                names = node.part.dimensions
-                arriving = np.array([supplied[self._gates[name]] for name in names])
-                self._descend(node, arriving, flows)
+        for tree in self.trees:
+            names = self.parts[tree.root].dimensions
+            arriving = np.array([supplied[self._gates[name]] for name in names])
+            self._descend(tree.root, arriving, flows)
         return flows
 
-    def _descend(self, node: FitNode, arriving: Numbers, flows: Numbers) -> None:
-        heads = self._choices[node.part.node].heads(arriving)
-        for name, flow in local_flows(node.part, heads).items():
+    def flows(self, rates: Numbers) -> tuple[Numbers, int | None]:
+        """Return the flow behind each gate. No entry is named: every node has its own."""
+        return self.select(rates), None
+
+    def _descend(self, node: str, arriving: Numbers, flows: Numbers) -> None:
+        part = self.parts[node]
+        heads = self._choices[node].heads(arriving)
+        for name, flow in local_flows(part, heads).items():
             if name in self._gates:
                 flows[self._gates[name]] = flow
-        for link in node.part.links:
-            self._descend(self.nodes[link.child], link.gain @ heads, flows)
+        for link in part.links:
+            self._descend(link.child, link.gain @ heads, flows)
 
 
-def _choice(node: FitNode) -> LocalChoice:
-    if node.survey is None or node.table is None:
-        raise InternalError(f"node {node.part.node} has no table")
-    return LocalChoice(node.part, node.survey, node.table)
+def planned_trees(nodes: Mapping[str, FitNode]) -> list[PlannedTree]:
+    """Return what cores have come to.
+
+    Raises:
+        InternalError: They have not come to an end.
+    """
+    return [
+        _planned_tree(nodes, names)
+        for names in trees_of({name: node.part for name, node in nodes.items()})
+    ]
+
+
+def _planned_tree(nodes: Mapping[str, FitNode], names: list[str]) -> PlannedTree:
+    surveys, terms, tables = {}, {}, {}
+    for name in names:
+        node = nodes[name]
+        if node.survey is None or node.terms is None or node.table is None:
+            raise InternalError(f"node {name} has no table")
+        surveys[name], terms[name], tables[name] = node.survey, node.terms, node.table
+    return PlannedTree(
+        root=names[0],
+        surveys=surveys,
+        terms=terms,
+        tables=tables,
+        trials=nodes[names[0]].snapshot().trials,
+    )
 
 
 def d_fit(
@@ -137,4 +167,4 @@ def d_fit(
     """
     nodes = nodes_for(program, max_rates, epsilon, most_entries=most_entries)
     settle(nodes, [effect for node in nodes.values() for effect in node.start(0.0)])
-    return DistributedIndex(program, max_rates, nodes)
+    return DistributedIndex(program, max_rates, planned_trees(nodes))
