@@ -61,7 +61,7 @@ def levels(top: float, value: float, spread: Spread) -> Numbers:
         level *= 1.0 - spread.thinning
     # Equal steps to 0: a last one that is shorter than the others would be a level for nothing.
     steps = int(np.ceil(level / step * (1.0 - _EXACT)))
-    return np.concatenate([found, level * np.arange(steps, -1, -1) / steps])
+    return np.concatenate([found, np.linspace(level, 0.0, steps + 1)])
 
 
 def next_levels(ladder: Numbers) -> Numbers:

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 _FIT = 1.0 + 1e-12
 """Rounding that is granted to loads and rates of an entry."""
 
-_MOST_PARTIAL = 8
-"""Partial choices that are kept for each entry that a table may have, at most. Most of them do not
-become entries, because what is chosen last makes them not fit or lie in the triangle."""
+_MOST_PARTIAL = 400_000
+"""Partial choices that are kept at most, but as many as a table may have entries. Most of them do
+not become entries: what is chosen last makes them not fit or useless."""
 
 _MOST_PREFIXES = 4
-"""The same for a node whose entries follow from levels one to one: every choice of all levels but
-the last leads to an entry, unless largest rates are in the way."""
+"""Partial choices for each entry that a table may have, where entries follow from levels one to
+one: every choice of all levels but the last leads to an entry, unless largest rates are in the
+way."""
 
 _BLOCK = 1 << 17
 """Candidates that are looked at at once: memory stays small, and arrays large enough."""
@@ -125,15 +126,15 @@ class _Maker:
                 some = choices.take(np.arange(start, min(start + rows, choices.size)))
                 made = some.times(key, values)
                 found.append(made.take(np.flatnonzero(self._wanted(made, key, last=last))))
-                if sum(each.size for each in found) > self._most_entries * self._slack(last=last):
+                if sum(each.size for each in found) > self._most_choices(last=last):
                     return None
             choices = _joined(found)
         return choices
 
-    def _slack(self, *, last: bool) -> int:
+    def _most_choices(self, *, last: bool) -> int:
         if not self._one_to_one:
-            return _MOST_PARTIAL
-        return 1 if last else _MOST_PREFIXES
+            return max(self._most_entries, _MOST_PARTIAL)
+        return self._most_entries * (1 if last else _MOST_PREFIXES)
 
     def _wanted(self, made: _Choices, key: Key, *, last: bool) -> NDArray[np.bool_]:
         flows = head_flows(self._part, made.size, made.chosen)

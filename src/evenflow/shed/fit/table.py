@@ -18,6 +18,9 @@ _BLOCK = 256
 _MOST_COMPARED = 12_000
 """Entries beyond which looking for useless ones takes longer than it saves: it is quadratic."""
 
+_FULL = 1.0 - 1e-9
+"""Share of a capacity from which on it is used up, rounding considered."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
@@ -59,11 +62,14 @@ def inside_triangle(corners: Numbers, strains: Numbers) -> NDArray[np.bool_]:
     triangle scaled by 1 - epsilon, apart from the levels next to 0. With the rates of entries in
     place of ceilings, it would be the rule as printed, which loses the bound.
 
+    On the boundary itself a capacity is used up: an optimal plan can lie there, so that entries
+    whose ceilings do are needed.
+
     Args:
         corners: Entry by dimension.
         strains: Node by dimension. The paper's triangle is one row, the largest of each column.
     """
-    inside: NDArray[np.bool_] = np.all(corners @ strains.T <= 1.0, axis=1)
+    inside: NDArray[np.bool_] = np.all(corners @ strains.T < _FULL, axis=1)
     return inside
 
 

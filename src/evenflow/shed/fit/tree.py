@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from evenflow.shed.fit.part import Part
     from evenflow.shed.fit.table import Table
 
-MOST_ENTRIES = 200_000
-"""By default. Four inputs at a tenth need about half of it; a search then takes a tenth of a
+MOST_ENTRIES = 100_000
+"""By default. Four inputs at a tenth need two thirds of it, and a search then takes a tenth of a
 millisecond. Beyond it, tables are made coarser, and the index says what it keeps."""
 
 
