@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check bench soak random-test life-test kill-test cluster-test lock clean
+.PHONY: help setup demo test test-fast check bench soak random-test life-test kill-test shed-test cluster-test lock clean
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
@@ -18,7 +18,8 @@ demo: setup ## run twenty queries over synthetic smart meters, then compare with
 	@.venv/bin/evenflow demo
 
 test: check ## check, then all tests
-	EVENFLOW_HOSTILE=50000 EVENFLOW_NETWORKS=1000 $(PYTEST) -m "not spark" $(TWO)
+	EVENFLOW_HOSTILE=50000 EVENFLOW_NETWORKS=1000 EVENFLOW_METHOD_NETWORKS=100 \
+		EVENFLOW_METHOD_RATES=100 $(PYTEST) -m "not spark" $(TWO)
 	@test -e .venv/share/evenflow/spark.jsa || .venv/bin/evenflow setup archive
 	$(PYTEST) -m "spark and not long" $(TWO)
 
@@ -45,6 +46,10 @@ life-test: setup ## 300 random lives of queries against plain Spark
 
 kill-test: setup ## 50 kills of a running flow, at named points and at random moments
 	EVENFLOW_KILLS=50 $(PYTEST) -s tests/spark/kill tests/kafka/test_kill.py
+
+shed-test: setup ## 1,000 random networks with 1,000 rates, every method of shedding
+	EVENFLOW_NETWORKS=5000 EVENFLOW_METHOD_NETWORKS=1000 EVENFLOW_METHOD_RATES=1000 \
+		$(PYTEST) $(TWO) --timeout 7200 tests/shed
 
 cluster-test: setup ## the run tests on two executors in JVMs of their own
 	EVENFLOW_MASTER='local-cluster[2,1,1024]' $(PYTEST) -m spark tests/spark

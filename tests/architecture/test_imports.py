@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.architecture.tree import ROOT
 
-HEAVY = ("pyspark", "py4j", "pandas", "pyarrow", "numpy")
+HEAVY = ("pyspark", "py4j", "pandas", "pyarrow", "numpy", "highspy", "scipy", "matplotlib")
 LIGHT = ("pydantic", "yaml", "rich", "sqlglot")
 
 

@@ -34,7 +34,18 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Invoke
 
-COMMANDS = ("check", "explain", "run", "status", "compare", "demo", "doctor", "bench", "schema")
+COMMANDS = (
+    "check",
+    "explain",
+    "run",
+    "status",
+    "compare",
+    "demo",
+    "doctor",
+    "bench",
+    "schema",
+    "shed",
+)
 
 
 def _exit_code(error: BaseException) -> int:

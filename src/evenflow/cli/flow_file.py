@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import TYPE_CHECKING, Any, TypeVarTuple
 
 from pydantic import BaseModel, ValidationError
 
-import evenflow
 from evenflow.base.paths import has_scheme
 from evenflow.cli.flow_model import (
     VERSION,
@@ -18,8 +16,9 @@ from evenflow.cli.flow_model import (
     SourceModel,
     TableModel,
 )
-from evenflow.cli.yaml_text import Document, read_yaml
-from evenflow.errors import ConfigError, EvenflowError, FileError, QueryError
+from evenflow.cli.model_fault import check_version, model_faults, one_or_all
+from evenflow.cli.yaml_text import Document, KeyPath, read_yaml
+from evenflow.errors import ConfigError, EvenflowError, QueryError
 from evenflow.flow import Flow
 from evenflow.model.query import OnError, Sink
 
@@ -27,12 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from evenflow.cli.yaml_text import KeyPath
     from evenflow.graph.graph import QueryOptions
 
 Ts = TypeVarTuple("Ts")
 
-MAX_FAULTS = 20
+NOT_YET: dict[KeyPath, tuple[str, str]] = {
+    ("conditions",): ("conditions are not supported yet", "leave them out")
+}
 
 
 def read_flow(path: Path, base: Path | None = None) -> Flow:
@@ -53,62 +53,11 @@ def read_flow(path: Path, base: Path | None = None) -> Flow:
 
 
 def _model(document: Document) -> FlowModel:
-    _check_version(document)
+    check_version(document, "flow file", VERSION)
     try:
         return FlowModel.model_validate(document.data)
     except ValidationError as exc:
-        faults = [_fault(document, each) for each in exc.errors()]
-        raise _one_or_all(document, faults) from exc
-
-
-def _check_version(document: Document) -> None:
-    data = document.data
-    if not isinstance(data, dict) or "evenflow" not in data:
-        raise document.error((), "not a flow file", f"begin it with evenflow: {VERSION}")
-    found = data["evenflow"]
-    if found != VERSION or isinstance(found, bool):
-        raise document.error(
-            ("evenflow",),
-            f"version {str(found)[:20]} of the format is not known",
-            f"Evenflow {evenflow.__version__} reads version {VERSION}",
-        )
-
-
-def _one_or_all(document: Document, faults: list[EvenflowError]) -> EvenflowError:
-    if len(faults) == 1:
-        return faults[0]
-    return FileError(f"{document.path}: {len(faults)} faults", tuple(faults[:MAX_FAULTS]))
-
-
-# --- faults that the model finds ------------------------------------------------------------------
-
-
-def _fault(document: Document, found: Any) -> EvenflowError:
-    keys: KeyPath = tuple(key for key in found["loc"] if key != "[key]")
-    message, hint = _explained(keys, found)
-    return document.error(keys, message, hint)
-
-
-def _explained(keys: KeyPath, found: Any) -> tuple[str, str | None]:
-    if found["type"] == "extra_forbidden":
-        if keys == ("conditions",):
-            return "conditions are not supported yet", "leave them out"
-        return "unknown key", _similar(keys)
-    if found["type"] == "missing":
-        return "is missing", None
-    cause = found.get("ctx", {}).get("error")
-    if isinstance(cause, EvenflowError):
-        return cause.message, cause.hint
-    message = str(found["msg"]).removeprefix("Input ")
-    shown = repr(found["input"])
-    return f"{message}, not {shown if len(shown) <= 40 else shown[:37] + '...'}", None
-
-
-def _similar(keys: KeyPath) -> str:
-    fields = _model_at(keys[:-1]).model_fields
-    names = [field.alias or name for name, field in fields.items()]
-    near = difflib.get_close_matches(str(keys[-1]), names, n=1)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+        raise one_or_all(document, model_faults(document, exc, _model_at, NOT_YET)) from exc
 
 
 def _model_at(keys: KeyPath) -> type[BaseModel]:
@@ -151,7 +100,7 @@ class _FlowBuilder:
         if not self._faults:
             self._collect(("queries",), self._flow.spec)
         if self._faults:
-            raise _one_or_all(self._document, self._faults)
+            raise one_or_all(self._document, self._faults)
         return self._flow
 
     def _collect(self, keys: KeyPath, step: Callable[[*Ts], object], *args: *Ts) -> None:

@@ -18,6 +18,7 @@ from evenflow.cli.explain import explain
 from evenflow.cli.rejects import rejects
 from evenflow.cli.run import run
 from evenflow.cli.setup import setup
+from evenflow.cli.shed.commands import shed_app
 from evenflow.cli.status import status
 
 # Without markup typer does not import rich, which would double the time of --help.
@@ -36,6 +37,7 @@ _ON_RUNNING_FLOWS = (subscribe, unsubscribe, pause, resume, stop)
 _OTHERS = (compare, demo, setup, doctor, bench, schema)
 for command in (*_ON_FILES, *_ON_RUNNING_FLOWS, *_OTHERS):
     app.command()(command)
+app.add_typer(shed_app)
 
 
 def _show_version(wanted: bool) -> None:

@@ -10,9 +10,17 @@ if TYPE_CHECKING:
 Cell = str | int | float | None
 
 
-def text_table(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    """Return rows under headers; columns of numbers are aligned to the right."""
-    texts = [[cell_text(cell) for cell in row] for row in rows]
+def text_table(
+    headers: Sequence[str], rows: Sequence[Sequence[Cell]], digits: int | None = None
+) -> str:
+    """Return rows under headers; columns of numbers are aligned to the right.
+
+    Args:
+        headers: One for each column.
+        rows: Cells, as many as headers.
+        digits: How many digits of a float count; by default small ones have one decimal.
+    """
+    texts = [[cell_text(cell, digits) for cell in row] for row in rows]
     widths = [
         max([len(header), *(len(row[i]) for row in texts)]) for i, header in enumerate(headers)
     ]
@@ -35,7 +43,7 @@ def short(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def cell_text(value: Cell) -> str:
+def cell_text(value: Cell, digits: int | None = None) -> str:
     """Return a value as people read it: 1,234,567; 12.3; - for nothing."""
     if value is None:
         return "-"
@@ -43,4 +51,6 @@ def cell_text(value: Cell) -> str:
         return str(value)
     if isinstance(value, int):
         return f"{value:,}"
+    if digits is not None:
+        return f"{value:,.{digits}g}"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"

@@ -36,12 +36,16 @@ class Document:
 
     def error(self, keys: KeyPath, message: str, hint: str | None = None) -> ConfigError:
         """Return the error for a fault at a key, or at the nearest one above that is there."""
+        return ConfigError(self.told(keys, message), hint)
+
+    def told(self, keys: KeyPath, message: str) -> str:
+        """Return a fault with file, line and key."""
         at = keys
         while at and at not in self.lines:
             at = at[:-1]
         line = f":{self.lines[at]}" if at in self.lines else ""
         shown = f"{key_text(keys)}: " if keys else ""
-        return ConfigError(f"{self.path}{line}: {shown}{message}", hint)
+        return f"{self.path}{line}: {shown}{message}"
 
 
 def key_text(keys: KeyPath) -> str:

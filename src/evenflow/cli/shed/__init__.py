@@ -1,0 +1,1 @@
+"""`evenflow shed`: networks, plans and their files."""

@@ -1,0 +1,278 @@
+"""`evenflow shed`: what it prints, what it refuses, what it leaves on disk."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from tests.architecture.tree import ROOT
+from tests.cli.conftest import invoke
+
+from evenflow.cli.shed import plot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Invoke
+
+__all__ = ["invoke"]
+
+FIGURE_1 = """\
+evenflow: 1
+nodes: {A: {capacity: 1.0}, B: {capacity: 1.0}}
+operators:
+  a1: {node: A, inputs: [in1], cost: 1.0, selectivity: 1.0}
+  a2: {node: A, inputs: [in2], cost: 2.0}
+  b1: {node: B, inputs: [a1], cost: 3.0}
+  b2: {node: B, inputs: [a2], cost: 1}
+queries: {q1: {output: b1, weight: 1.0}, q2: {output: b2}}
+"""
+RATES = "in1=1,in2=1"
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Path:
+    path = tmp_path / "network.yaml"
+    path.write_text(FIGURE_1)
+    return path
+
+
+def data(result: Any) -> dict[str, Any]:
+    assert result.exit_code == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+    return found
+
+
+def test_solve_prints_the_best_gates(invoke: Invoke, network: Path) -> None:
+    assert data(invoke("shed", "solve", network, "--rates", RATES, "--json")) == {
+        "objective": 0.6,
+        "keep": {"in1": 0.2, "in2": 0.4},
+        "load": {"A": 1.0, "B": 1.0},
+        "throughput": {"q1": 0.2, "q2": 0.4},
+    }
+    text = invoke("shed", "solve", network, "--rates", RATES).stdout
+    assert "value 0.6" in text
+    assert ["in1", "0.2", "0.8"] in [line.split() for line in text.splitlines()]
+
+
+def test_the_example_is_solved(invoke: Invoke) -> None:
+    example = ROOT / "examples" / "network.yaml"
+    assert data(invoke("shed", "solve", example, "--rates", RATES, "--json"))["objective"] == 0.6
+
+
+def test_solve_uniform(invoke: Invoke, network: Path) -> None:
+    found = data(
+        invoke("shed", "solve", network, "--rates", RATES, "--method", "uniform", "--json")
+    )
+    assert found["keep"] == {"in1": 0.25, "in2": 0.25}
+    assert found["objective"] == 0.5
+
+
+def test_evaluate_prints_loads_and_throughputs(invoke: Invoke, network: Path) -> None:
+    found = data(invoke("shed", "evaluate", network, "--rates", RATES, "--json"))
+    assert found["load"] == pytest.approx({"A": 3.0, "B": 4 / 3})
+    assert found["throughput"] == pytest.approx({"q1": 0.25, "q2": 0.25})
+    assert found["overloaded"] == ["A", "B"]
+    text = invoke("shed", "evaluate", network, "--rates", RATES, "--keep", "in1=0.2,in2=0.4").stdout
+    assert "overloaded" not in text
+    assert "value 0.6" in text
+
+
+@pytest.mark.parametrize("method", ["exact", "solver", "solver-w"])
+def test_plans_are_written_and_selected_from(
+    invoke: Invoke, network: Path, tmp_path: Path, method: str
+) -> None:
+    plans = tmp_path / "plans"
+    options = ("--max", RATES, "--epsilon", "0.1", "--method", method, "--out", plans)
+    made = data(invoke("shed", "plan", network, *options, "--json"))
+    assert made["method"] == method
+    assert made["plans"] > 0
+    assert made["seconds"] >= 0
+    assert made["lp_calls"] > 0
+    found = data(invoke("shed", "select", plans, "--rates", "in1=0.7,in2=1", "--json"))
+    assert found["objective"] >= 0.9 * 0.6
+    assert found["plan"] is not None
+    assert set(found) == {"objective", "keep", "load", "throughput", "plan"}
+    fits = data(invoke("shed", "select", plans, "--rates", "in1=0.1,in2=0.1", "--json"))
+    assert fits["keep"] == {"in1": 1.0, "in2": 1.0}
+    assert "value" in invoke("shed", "select", plans, "--rates", "in1=0.7,in2=1").stdout
+    assert "plans" in invoke("shed", "plan", network, *options).stdout
+
+
+def test_a_picture_shows_regions_and_boundary(
+    invoke: Invoke, network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plot, "STEPS", 12)
+    picture = tmp_path / "plans.svg"
+    for _ in range(2):
+        before = picture.read_bytes() if picture.exists() else None
+        options = ("--max", RATES, "--out", tmp_path / "plans", "--plot", picture)
+        data(invoke("shed", "plan", network, *options, "--json"))
+        assert before in (None, picture.read_bytes())
+    root = ET.fromstring(picture.read_text())
+    assert root.tag.endswith("svg")
+    assert "feasibility boundary" in picture.read_text()
+    wide = tmp_path / "wide.yaml"
+    wide.write_text(FIGURE_1.replace("inputs: [a2]", "inputs: [in3]"))
+    options = ("--max", "in1=1,in2=1,in3=1", "--out", tmp_path / "wide", "--plot", picture)
+    refused = invoke("shed", "plan", wide, *options)
+    assert refused.exit_code == 2
+    assert not (tmp_path / "wide").exists()
+
+
+def test_a_workload_is_read(invoke: Invoke, network: Path, tmp_path: Path) -> None:
+    network.write_text(
+        FIGURE_1 + "rates: {in1: {exponential: 0.05}, in2: {histogram: [[0, 0.9], [0.1, 0.1]]}}\n"
+    )
+    options = ("--max", RATES, "--epsilon", "0.05", "--out", tmp_path / "plans", "--json")
+    likely = data(invoke("shed", "plan", network, "--method", "solver-w", *options))
+    network.write_text(FIGURE_1)
+    even = data(invoke("shed", "plan", network, "--method", "solver-w", *options))
+    assert likely["regions"] < even["regions"]
+    assert max(likely["expected_error"], even["expected_error"]) <= 0.05
+
+
+# --- bad input ------------------------------------------------------------------------------------
+
+BAD_FILES = [
+    ("cost: 1.0", "cost: -1.0", "number.invalid", "operators.a1.cost"),
+    ("cost: 1.0", "cost: .nan", "number.invalid", "operators.a1.cost"),
+    ("cost: 1.0", "cost: .inf", "number.invalid", "operators.a1.cost"),
+    ("cost: 1.0, ", "", "config.invalid", "operators.a1.cost"),
+    ("cost: 1.0", "cost: much", "config.invalid", "operators.a1.cost"),
+    ("selectivity: 1.0", "selectivity: -0.5", "number.invalid", "operators.a1.selectivity"),
+    ("selectivity: 1.0", "selectivity: .nan", "number.invalid", "operators.a1.selectivity"),
+    ("selectivity: 1.0", "selectivity: null", "config.invalid", "operators.a1.selectivity"),
+    ("A: {capacity: 1.0}", "A: {capacity: -1}", "number.invalid", "nodes.A.capacity"),
+    ("A: {capacity: 1.0}", "A: {}", "config.invalid", "nodes.A.capacity"),
+    ("A: {capacity: 1.0}", "A: {capacity: .inf}", "number.invalid", "nodes.A.capacity"),
+    ("node: A, inputs: [in1]", "node: C, inputs: [in1]", "node.unknown", "operators.a1.node"),
+    ("inputs: [in1]", "inputs: [b1]", "network.cycle", "operators"),
+    ("inputs: [in1]", "inputs: []", "operator.unfed", "operators.a1.inputs"),
+    ("output: b1", "output: b9", "query.unfed", "queries.q1.output"),
+    ("weight: 1.0", "weight: 0", "number.invalid", "queries.q1.weight"),
+    ("weight: 1.0", "floor: 1.5", "number.invalid", "queries.q1.floor"),
+    ("weight: 1.0", "wieght: 1.0", "config.invalid", "queries.q1.wieght"),
+    ("evenflow: 1", "evenflow: 2", "config.invalid", "evenflow"),
+    ("selectivity: 1.0", "kind: sieve", "config.invalid", "operators.a1.kind"),
+    ("selectivity: 1.0", "kind: join", "operator.inputs", "operators.a1.inputs"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "code", "place"), BAD_FILES)
+def test_a_wrong_network_is_told_with_its_line(
+    invoke: Invoke, network: Path, old: str, new: str, code: str, place: str
+) -> None:
+    assert old in FIGURE_1
+    network.write_text(FIGURE_1.replace(old, new))
+    result = invoke("shed", "solve", network, "--rates", RATES)
+    assert (result.exit_code, result.stdout) == (2, "")
+    lines = [line for line in result.stderr.splitlines() if line.startswith("error")]
+    assert any(f"error[{code}]: {network}:" in line and place in line for line in lines), lines
+
+
+def test_several_faults_are_told_at_once(invoke: Invoke, network: Path) -> None:
+    wrong = FIGURE_1.replace("cost: 1.0", "cost: -1.0").replace("output: b2", "output: b9")
+    network.write_text(wrong)
+    result = invoke("shed", "solve", network, "--rates", RATES)
+    assert len([line for line in result.stderr.splitlines() if line.startswith("error")]) == 2
+
+
+BAD_OPTIONS = [
+    (("--rates", "in1=1"), "rate.missing"),
+    (("--rates", "in1=1,in2=-1"), "number.invalid"),
+    (("--rates", "in1=1,in2=nan"), "number.invalid"),
+    (("--rates", "in1=1,in2=inf"), "number.invalid"),
+    (("--rates", "in1=1,in2=1,in3=1"), "input.unknown"),
+    (("--rates", "in1=1,in2"), "option.invalid"),
+    (("--rates", "in1=1,in2=one"), "option.invalid"),
+    (("--rates", "in1=1,in1=1,in2=1"), "option.invalid"),
+    (("--rates", RATES, "--method", "guess"), "method.unknown"),
+]
+
+
+@pytest.mark.parametrize(("options", "code"), BAD_OPTIONS)
+def test_wrong_options_are_told(
+    invoke: Invoke, network: Path, options: tuple[str, ...], code: str
+) -> None:
+    result = invoke("shed", "solve", network, *options)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error[{code}]: ")
+    assert len(result.stderr.splitlines()) <= 2
+
+
+@pytest.mark.parametrize(
+    ("keep", "code"),
+    [("in3=1", "gate.unknown"), ("in1=2", "number.invalid"), ("in1=nan", "number.invalid")],
+)
+def test_wrong_gates_are_told(invoke: Invoke, network: Path, keep: str, code: str) -> None:
+    result = invoke("shed", "evaluate", network, "--rates", RATES, "--keep", keep)
+    assert result.exit_code == 2
+    assert f"error[{code}]" in result.stderr
+
+
+def test_floors_that_cannot_be_met_are_told(invoke: Invoke, network: Path) -> None:
+    network.write_text(FIGURE_1.replace("weight: 1.0", "floor: 0.5"))
+    result = invoke("shed", "solve", network, "--rates", RATES)
+    assert result.exit_code == 2
+    assert "error[floors.unmet]" in result.stderr
+
+
+BAD_PLANNING = [
+    (("--max", "in1=1"), "rate.missing"),
+    (("--max", "in1=1,in2=-1"), "number.invalid"),
+    (("--max", RATES, "--epsilon", "nan"), "number.invalid"),
+    (("--max", RATES, "--epsilon", "-1"), "number.invalid"),
+    (("--max", RATES, "--epsilon", "0"), "number.invalid"),
+    (("--max", RATES, "--method", "guess"), "method.unknown"),
+]
+
+
+@pytest.mark.parametrize(("options", "code"), BAD_PLANNING)
+def test_wrong_planning_leaves_the_old_plans(
+    invoke: Invoke, network: Path, tmp_path: Path, options: tuple[str, ...], code: str
+) -> None:
+    plans = tmp_path / "plans"
+    plans.write_text("old")
+    result = invoke("shed", "plan", network, "--out", plans, *options)
+    assert result.exit_code == 2
+    assert f"error[{code}]" in result.stderr
+    assert plans.read_text() == "old"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["network.yaml", "plans"]
+
+
+def test_what_cannot_be_written_leaves_nothing(
+    invoke: Invoke, network: Path, tmp_path: Path
+) -> None:
+    for out in (tmp_path / "no" / "plans", tmp_path):
+        result = invoke("shed", "plan", network, "--max", RATES, "--out", out)
+        assert result.exit_code == 2
+        assert "error[config.invalid]" in result.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["network.yaml"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda text: text.replace('"cost":1.0', '"cost":1.5'),
+        lambda text: text.replace('"evenflow": 1', '"evenflow": 9'),
+        lambda text: "{}",
+        lambda text: "\x00",
+        lambda text: "[" * 100_000,
+    ],
+)
+def test_damaged_plans_are_told(invoke: Invoke, network: Path, tmp_path: Path, damage: Any) -> None:
+    plans = tmp_path / "plans"
+    data(invoke("shed", "plan", network, "--max", RATES, "--out", plans, "--json"))
+    plans.write_text(damage(plans.read_text()))
+    result = invoke("shed", "select", plans, "--rates", RATES)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error[config.invalid]")
+
+
+def test_plans_that_are_not_there_are_told(invoke: Invoke, tmp_path: Path) -> None:
+    result = invoke("shed", "select", tmp_path / "plans", "--rates", RATES)
+    assert result.exit_code == 2
