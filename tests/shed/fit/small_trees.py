@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evenflow.errors import NetworkError
+from evenflow.shed.fit.cut import cut
 from evenflow.shed.linear.lp import Lp
 from evenflow.shed.network import Network, Node, Operator, OperatorKind, Query
 from evenflow.shed.program import Program, program_of
@@ -98,5 +100,10 @@ def value_of(program: Program, flows: Numbers, rates: Numbers) -> float:
     return float(program.value @ flows)
 
 
-def small_program(seed: int) -> Program:
-    return program_of(small_tree(seed))
+def can_be_cut(network: Network) -> bool:
+    """Whether tables can be made for a network."""
+    try:
+        cut(program_of(network))
+    except NetworkError:
+        return False
+    return True

@@ -6,11 +6,16 @@ import os
 
 import numpy as np
 import pytest
-from tests.shed.fit.small_trees import optimum, rates_around, small_tree, value_of
+from tests.shed.fit.small_trees import (
+    can_be_cut,
+    optimum,
+    rates_around,
+    small_tree,
+    value_of,
+)
 from tests.shed.fit.test_merge_inputs import chains
 from tests.shed.random_network import random_network
 
-from evenflow.errors import NetworkError
 from evenflow.shed.fit.central import c_fit
 from evenflow.shed.fit.exchange.distributed import d_fit
 from evenflow.shed.linear.lp import Lp
@@ -18,8 +23,8 @@ from evenflow.shed.network import Network
 from evenflow.shed.network_data import network_from_data
 from evenflow.shed.program import program_of
 
-TREES = int(os.environ.get("EVENFLOW_TREES", "100"))
-RATES = int(os.environ.get("EVENFLOW_TREE_RATES", "100"))
+TREES = int(os.environ.get("EVENFLOW_TREES", "30"))
+RATES = int(os.environ.get("EVENFLOW_TREE_RATES", "40"))
 
 
 def worst(network: Network, epsilon: float, seed: int, most: int, rates: int = RATES) -> float:
@@ -43,24 +48,19 @@ def worst(network: Network, epsilon: float, seed: int, most: int, rates: int = R
 
 @pytest.mark.slow
 def test_plans_of_small_trees_fit_and_keep_epsilon() -> None:
-    kept = []
-    for seed in range(TREES):
-        try:
-            kept.append(worst(small_tree(seed), 0.3, seed, most=4000))
-        except NetworkError as exc:
-            assert exc.code == "fit.meeting"
-    assert len(kept) > 0.8 * TREES
+    networks = {seed: small_tree(seed) for seed in range(TREES)}
+    able = {seed: network for seed, network in networks.items() if can_be_cut(network)}
+    assert len(able) > 0.8 * TREES
+    kept = [worst(network, 0.3, seed, most=1000) for seed, network in able.items()]
     assert np.mean([each >= 0.7 - 1e-9 for each in kept]) > 0.7
 
 
 @pytest.mark.slow
 def test_plans_of_any_tree_fit_and_keep_what_they_promise() -> None:
-    for seed in range(TREES // 10):
-        try:
-            network = network_from_data(random_network(seed, tree=True))
-            worst(network, 0.3, seed, most=400, rates=max(10, RATES // 10))
-        except NetworkError as exc:
-            assert exc.code in {"fit.meeting", "fit.capacity"}
+    for seed in range(TREES // 5):
+        network = network_from_data(random_network(seed, tree=True))
+        if can_be_cut(network):
+            worst(network, 0.3, seed, most=200, rates=RATES // 5)
 
 
 def test_larger_rates_are_those_that_were_planned_for() -> None:

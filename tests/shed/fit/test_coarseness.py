@@ -34,4 +34,4 @@ def test_without_any_loss_a_little_is_taken() -> None:
 def test_a_search_without_end_is_refused() -> None:
     with pytest.raises(NetworkError) as caught:
         search(0.1, 1e9)
-    assert caught.value.code == "fit.size"
+    assert caught.value.code == "method.unsupported"

@@ -51,7 +51,7 @@ def next_trial(epsilon: float, trials: tuple[Trial, ...]) -> float:
     if not fitting:
         if failing[-1] > _LARGEST:
             raise NetworkError(
-                "fit.size", "no table is small enough: too many streams merge", ("nodes",)
+                "method.unsupported", "no table is small enough: too many streams merge", ("nodes",)
             )
         return failing[-1] * (_GROWTH if failing[-1] < 1.0 else _LEAP)
     best = min(fitting)

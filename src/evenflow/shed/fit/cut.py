@@ -54,19 +54,19 @@ def _refuse_promises(program: Program, method: str) -> None:
     for name, query in network.queries.items():
         if query.floor > 0.0:
             raise NetworkError(
-                "fit.floor", f"{method} knows no floors", ("queries", name, "floor"), _OTHERS
+                "method.unsupported", f"{method} knows no floors", ("queries", name, "floor"), _OTHERS
             )
     for name, operator in network.operators.items():
         if operator.never:
             raise NetworkError(
-                "fit.never",
+                "method.unsupported",
                 f"{method} scales every input down and cannot leave one as it is",
                 ("operators", name, "shed"),
                 _OTHERS,
             )
         if network.nodes[operator.node].capacity <= 0.0 < operator.cost:
             raise NetworkError(
-                "fit.capacity",
+                "method.unsupported",
                 f"{method} needs a capacity above 0 where there is work",
                 ("nodes", operator.node, "capacity"),
                 _OTHERS,
@@ -88,7 +88,7 @@ def _refuse_fan_in(fed_by: Mapping[str, list[str]], method: str) -> None:
     for node, feeding in fed_by.items():
         if len(feeding) > 1:
             raise NetworkError(
-                "fit.fan-in",
+                "method.unsupported",
                 f"node {node} is fed by {len(feeding)} nodes ({', '.join(sorted(feeding))[:80]});"
                 f" {method} plans trees of nodes only",
                 ("nodes", node),
@@ -97,7 +97,7 @@ def _refuse_fan_in(fed_by: Mapping[str, list[str]], method: str) -> None:
     cycle = cycle_of(fed_by)
     if cycle:
         raise NetworkError(
-            "fit.cycle",
+            "method.unsupported",
             f"nodes feed one another ({' -> '.join(cycle)[:80]}); {method} plans trees of nodes"
             " only",
             ("nodes", cycle[0]),
@@ -188,7 +188,7 @@ class _Cutter:
 
     def _meeting(self, producer: str, node: str) -> NetworkError:
         return NetworkError(
-            "fit.meeting",
+            "method.unsupported",
             f"branches of {producer} that meet again reach node {node} apart;"
             f" {self._method} cannot drop on one of them",
             ("nodes", node),

@@ -175,6 +175,11 @@ class FitNode:
         return self._terms
 
     @property
+    def max_rates(self) -> Mapping[str, float]:
+        """By dimension, of a root."""
+        return self._config.max_rates
+
+    @property
     def below(self) -> dict[str, Entries | None]:
         """What is held of the tables of the children."""
         return {child: held.entries for child, held in self._tables.items()}
