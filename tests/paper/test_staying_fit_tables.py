@@ -54,7 +54,7 @@ def test_6_2_1_the_printed_triangle_loses_the_bound_and_the_scaled_one_keeps_it(
 def test_6_2_1_a_leaf_with_siblings_must_not_exclude_its_triangle() -> None:
     """The paper lets every leaf exclude. Where siblings compete for a parent, 0 may be best.
 
-    Departure: entries go at the leaf only if it has all slots of the tree, else at the root.
+    Departure: entries go at the leaf only if it has all taps of the tree, else at the root.
     """
     network = Network(
         nodes={name: Node(capacity=1.0) for name in "ABC"},

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evenflow.shed.program import Numbers
 
 
-def small_tree(seed: int, most_slots: int = 3) -> Network:
+def small_tree(seed: int, most_taps: int = 3) -> Network:
     """Return a network of 1 to 4 nodes and up to three outputs: chains, splits, unions, joins."""
     draw = random.Random(seed)
     nodes = [f"n{i}" for i in range(draw.randint(1, 4))]
@@ -31,7 +31,7 @@ def small_tree(seed: int, most_slots: int = 3) -> Network:
         name, node = draw.choice(ends)
         below = draw.choice([node, *(each for each in nodes if parent[each] == node)])
         action = draw.random()
-        if action < 0.25 and len(ends) < most_slots:
+        if action < 0.25 and len(ends) < most_taps:
             _add(draw, operators, below, (name,))
             ends.append((f"o{len(operators) - 1}", below))
             continue

@@ -81,10 +81,10 @@ def test_every_gated_branch_is_a_dimension_of_the_child() -> None:
     parts = cut(program_of(split))
     assert list(parts) == ["A", "B"]
     assert parts["A"].heads == ("in", "a->b", "a->c")
-    assert parts["A"].slots == ()
+    assert parts["A"].taps == ()
     assert parts["A"].own_gates == ()
     assert np.array_equal(parts["A"].links[0].gain, [[0, 1, 0], [0, 0, 1]])
-    assert parts["B"].slots == (0, 1)
+    assert parts["B"].taps == (0, 1)
 
 
 def test_gates_whose_tuples_stay_are_own_gates() -> None:
@@ -92,7 +92,7 @@ def test_gates_whose_tuples_stay_are_own_gates() -> None:
     part = cut(program_of(both))["A"]
     assert part.heads == ("in", "a->c")
     assert part.own_gates == ("a->b",)
-    assert part.slots == (0,)
+    assert part.taps == (0,)
 
 
 def test_an_input_of_a_lower_node_is_a_dimension_of_all_above() -> None:

@@ -41,15 +41,13 @@ def test_levels_are_thinned_at_the_top_and_even_at_the_bottom() -> None:
 @given(
     epsilon=st.floats(min_value=0.01, max_value=0.7),
     least=sizes,
-    slots=st.integers(1, 8),
+    taps=st.integers(1, 8),
     tops=st.lists(sizes, min_size=1, max_size=4),
 )
-def test_a_spread_keeps_epsilon(
-    epsilon: float, least: float, slots: int, tops: list[float]
-) -> None:
-    spread = choose_spread(epsilon, least, slots, tops)
+def test_a_spread_keeps_epsilon(epsilon: float, least: float, taps: int, tops: list[float]) -> None:
+    spread = choose_spread(epsilon, least, taps, tops)
     assert spread.step > 0.0
-    assert spread.thinning + slots * spread.step / least <= epsilon * (1 + 1e-12)
+    assert spread.thinning + taps * spread.step / least <= epsilon * (1 + 1e-12)
 
 
 def test_wide_ranges_are_thinned() -> None:

@@ -54,7 +54,10 @@ def _refuse_promises(program: Program, method: str) -> None:
     for name, query in network.queries.items():
         if query.floor > 0.0:
             raise NetworkError(
-                "method.unsupported", f"{method} knows no floors", ("queries", name, "floor"), _OTHERS
+                "method.unsupported",
+                f"{method} knows no floors",
+                ("queries", name, "floor"),
+                _OTHERS,
             )
     for name, operator in network.operators.items():
         if operator.never:

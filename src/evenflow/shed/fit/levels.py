@@ -4,14 +4,14 @@ Rule: whatever decides about spread and cut-offs lives here.
 """
 # Why the bound holds
 # ===================
-# A plan that is optimal sends a flow f through each slot (see `part`). It is rounded down to the
+# A plan that is optimal sends a flow f through each tap (see `part`). It is rounded down to the
 # next level. Section 6.2.1 takes levels at a fixed ratio, so that at most a share of f is lost;
 # such levels never reach 0. Here a level is never closer to the next one than a fixed step of
 # value, so that the levels end at 0 after finitely many:
 #
-#     lost value of a slot  <=  max(thinning * value of f, step)
+#     lost value of a tap  <=  max(thinning * value of f, step)
 #
-# With n slots, at most  thinning * V + n * step  is lost of an optimum V. Where there is something
+# With n taps, at most  thinning * V + n * step  is lost of an optimum V. Where there is something
 # to shed, V is at least the least score on the boundary of what fits with all gates open (`least`
 # in `survey`). So  thinning + n * step / least <= epsilon  keeps epsilon.
 
@@ -69,21 +69,21 @@ def next_levels(ladder: Numbers) -> Numbers:
     return np.concatenate([ladder[:1], ladder[:-1]])
 
 
-def choose_spread(epsilon: float, least: float, slots: int, tops: Sequence[float]) -> Spread:
+def choose_spread(epsilon: float, least: float, taps: int, tops: Sequence[float]) -> Spread:
     """Return the spread with the fewest combinations of levels that keeps epsilon.
 
     Args:
         epsilon: Share of the optimum that may be lost by rounding.
         least: A value that every optimum has where something must be shed.
-        slots: How many flows are rounded.
+        taps: How many flows are rounded.
         tops: Largest value along each input, to count levels by.
     """
     best, fewest = Spread(thinning=0.0, step=0.0), np.inf
-    if least <= 0.0 or slots == 0:
+    if least <= 0.0 or taps == 0:
         return best
     for share in np.linspace(0.0, 1.0, _CHOICES, endpoint=False):
         thinning = float(epsilon * share)
-        spread = Spread(thinning=thinning, step=(epsilon - thinning) * least / slots)
+        spread = Spread(thinning=thinning, step=(epsilon - thinning) * least / taps)
         count = float(sum(np.log(_count(top, spread)) for top in tops))
         if count < fewest:
             best, fewest = spread, count
@@ -91,7 +91,7 @@ def choose_spread(epsilon: float, least: float, slots: int, tops: Sequence[float
 
 
 def _count(top: float, spread: Spread) -> float:
-    """Return about how many levels a slot of this value has."""
+    """Return about how many levels a tap of this value has."""
     if spread.thinning == 0.0:
         return 1.0 + top / spread.step
     bend = spread.step / spread.thinning

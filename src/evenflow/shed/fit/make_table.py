@@ -1,4 +1,4 @@
-"""Making the table of a node out of levels of its slots and the tables of its children."""
+"""Making the table of a node out of levels of its taps and the tables of its children."""
 
 from __future__ import annotations
 
@@ -100,15 +100,15 @@ class _Maker:
         self._tails = {
             tail: share_vectors(terms.shares, heads) for tail, heads in merge_tails(part).items()
         }
-        self._ladders = {slot: self._ladder(slot, terms) for slot in part.slots}
+        self._ladders = {tap: self._ladder(tap, terms) for tap in part.taps}
 
-    def _ladder(self, slot: int, terms: Terms) -> Numbers:
+    def _ladder(self, tap: int, terms: Terms) -> Numbers:
         part = self._part
-        top = float(part.open_flows[slot] @ np.array(terms.most))
-        cost = part.drops.loads[-1][slot]
+        top = float(part.open_flows[tap] @ np.array(terms.most))
+        cost = part.drops.loads[-1][tap]
         if cost > 0.0:
             top = min(top, part.capacity / cost)
-        return levels(top, part.drops.values[0][slot], terms.spread)
+        return levels(top, part.drops.values[0][tap], terms.spread)
 
     def all_choices(self) -> _Choices | None:
         """Return every combination that can fit, or None if there are too many."""
@@ -186,7 +186,7 @@ class _Maker:
         if self._tails or any(table.ceilings is None for table in self._below.values()):
             return None
         above: dict[Key, Numbers] = {
-            slot: next_levels(ladder)[choices.picks[slot]] for slot, ladder in self._ladders.items()
+            tap: next_levels(ladder)[choices.picks[tap]] for tap, ladder in self._ladders.items()
         }
         for child, table in self._below.items():
             if table.ceilings is not None:
@@ -200,5 +200,5 @@ class _Maker:
         part = self._part
         if self._tails or len(part.heads) > len(part.dimensions):
             return False
-        feeding = len(part.slots) + sum(len(table.rates.T) for table in self._below.values())
+        feeding = len(part.taps) + sum(len(table.rates.T) for table in self._below.values())
         return feeding <= len(part.dimensions) and len(self._below) <= 1

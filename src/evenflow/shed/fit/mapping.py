@@ -1,4 +1,4 @@
-"""Reverse mapping: from entries of children and levels of slots to flows of heads (section 6.3)."""
+"""Reverse mapping: from entries of children and levels of taps to flows of heads (section 6.3)."""
 # Why merges need shares, and how many
 # ====================================
 # Behind a union or join, a flow y comes from several heads. The paper takes all ways to divide y
@@ -28,7 +28,7 @@ Tail = tuple[str, int]
 """Where flows of heads end: a dimension of a child, or a gate, for which the child is empty."""
 
 Key = str | int | Tail
-"""What is chosen for an entry: an entry of a child, a level of a slot, shares at a tail."""
+"""What is chosen for an entry: an entry of a child, a level of a tap, shares at a tail."""
 
 
 def merge_tails(part: Part) -> dict[Tail, int]:
@@ -60,13 +60,13 @@ def head_flows(part: Part, size: int, chosen: Mapping[Key, Numbers]) -> Numbers:
     Args:
         part: The node.
         size: Number of entries.
-        chosen: Demands of children, entry by dimension of the child; levels of slots; shares of
+        chosen: Demands of children, entry by dimension of the child; levels of taps; shares of
             tails that several heads feed, entry by head that does.
     """
     flows = np.zeros((size, len(part.heads)))
-    for slot in part.slots:
-        if slot in chosen:
-            flows[:, slot] = chosen[slot]
+    for tap in part.taps:
+        if tap in chosen:
+            flows[:, tap] = chosen[tap]
     for link in part.links:
         if link.child in chosen:
             for i, row in enumerate(link.gain):

@@ -9,11 +9,11 @@ A part is numbers only, in the order of its names; `cut` makes it out of a netwo
 #             of this node behind which tuples go on to other nodes
 # own gate    a gate on a split of this node behind which all tuples stay on this node; it belongs
 #             to the complementary local plan
-# slot        a head behind which some tuples become answers on this node without passing another
+# tap         a head behind which some tuples become answers on this node without passing another
 #             head: its flow takes part in a score here, so it is the one that is rounded
 #
 # The table has the flows of dimensions as columns. An entry is made from one entry of each child
-# and one level for each slot; the flows of heads follow from them (reverse mapping), and what the
+# and one level for each tap; the flows of heads follow from them (reverse mapping), and what the
 # own gates drop follows from the heads.
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class Part:
         )
 
     @cached_property
-    def slots(self) -> tuple[int, ...]:
-        """Heads that are slots."""
+    def taps(self) -> tuple[int, ...]:
+        """Heads that are taps."""
         return tuple(int(head) for head in np.flatnonzero(self.drops.values[0] > 0.0))
 
     @cached_property

@@ -33,9 +33,9 @@ class Survey:
     strains: tuple[tuple[float, ...], ...]
     """By node of the subtree: share of its capacity that one tuple per second takes with all gates
     open. One over the largest of them is the paper's maximum feasible rate of a dimension."""
-    slots: int
+    taps: int
     merges: int
-    """Most merges in a row on the way to a slot."""
+    """Most merges in a row on the way to a tap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Terms:
     """By dimension of the node: no more tuples per second can arrive."""
     strains: tuple[tuple[float, ...], ...] | None
     """By node of the tree, as in the survey of the root, but by dimension of this node. None where
-    other slots of the tree have a say: their needs may make any entry here the best one."""
+    other taps of the tree have a say: their needs may make any entry here the best one."""
     limits: tuple[tuple[float, ...], ...]
     """By node upstream: share of its capacity that a tuple of each dimension takes there at least.
     Entries that ask for more than all of it would be thrown away upstream."""
@@ -71,7 +71,7 @@ def survey_of(part: Part, below: Mapping[str, Survey]) -> Survey:
     return Survey(
         values=tuple(values.tolist()),
         strains=tuple(tuple(row.tolist()) for row in strains),
-        slots=len(part.slots) + sum(each.slots for each in below.values()),
+        taps=len(part.taps) + sum(each.taps for each in below.values()),
         merges=part.merges + max((each.merges for each in below.values()), default=0),
     )
 
@@ -115,9 +115,9 @@ def terms_of_root(survey: Survey, max_rates: Numbers, loss: float, most_entries:
     least = least_score(survey)
     if certain:
         each = [float(top) for top in tops if top > 0.0]
-        spread = choose_spread(rounding, least, survey.slots, each)
+        spread = choose_spread(rounding, least, survey.taps, each)
     else:
-        spread = Spread(thinning=0.0, step=loss * least / max(1, survey.slots))
+        spread = Spread(thinning=0.0, step=loss * least / max(1, survey.taps))
     # What brings nothing is closed, and what strains nothing is open, whatever the others do.
     decided = (values > 0.0) & (strains > 0.0)
     return Terms(
@@ -179,7 +179,7 @@ def _limits_of_child(part: Part, terms: Terms, link: Link) -> tuple[tuple[float,
 
 def _strains_of_child(part: Part, terms: Terms, link: Link) -> tuple[tuple[float, ...], ...] | None:
     """Return the strains in the child's dimensions, if those are all there is to decide on."""
-    if terms.strains is None or part.slots or not one_to_one(part):
+    if terms.strains is None or part.taps or not one_to_one(part):
         return None
     feeding = np.argmax(link.gain > 0.0, axis=1)
     gain = link.gain[np.arange(len(feeding)), feeding]

@@ -353,7 +353,7 @@ class FitNode:
         slack = self._config.tolerance
         if basis == survey:
             return True
-        if slack == 0.0 or (basis.slots, basis.merges) != (survey.slots, survey.merges):
+        if slack == 0.0 or (basis.taps, basis.merges) != (survey.taps, survey.merges):
             return False
         tighter = np.array(survey.strains) > np.array(basis.strains) * (1.0 + slack)
         worse = least_score(survey) < least_score(basis) * (1.0 - slack)
