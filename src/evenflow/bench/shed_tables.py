@@ -83,9 +83,7 @@ def worst_error(index: FitIndex, count: int, seed: int = 1) -> Case:
     inputs = len(program.inputs)
     errors, micros = [], []
     for _ in range(count):
-        rates = draw.random(len(program.inputs)) * draw.choice(
-            [0.02, 1.0, 1.0], len(program.inputs)
-        )
+        rates = draw.random(inputs) * draw.choice([0.02, 1.0, 1.0], inputs)
         rates *= draw.uniform(1.0, 1.3) / (program.unit_load @ rates / program.capacity).max()
         began = time.perf_counter()
         flows = index.select(rates).flows

@@ -57,7 +57,8 @@ def small_tree(seed: int, most_taps: int = 3) -> Network:
 def _add(
     draw: random.Random, operators: dict[str, Operator], node: str, inputs: tuple[str, ...]
 ) -> None:
-    kind, windows, selectivity = OperatorKind.FILTER, (), draw.choice([0.5, 1.0, 1.0, 1.5])
+    kind, selectivity = OperatorKind.FILTER, draw.choice([0.5, 1.0, 1.0, 1.5])
+    windows: tuple[float, ...] = ()
     if len(inputs) == 2:
         kind = draw.choice([OperatorKind.UNION, OperatorKind.JOIN])
         selectivity = 1.0

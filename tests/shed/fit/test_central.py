@@ -57,7 +57,7 @@ def test_plans_of_small_trees_fit_and_keep_epsilon() -> None:
 
 @pytest.mark.slow
 def test_plans_of_any_tree_fit_and_keep_what_they_promise() -> None:
-    for seed in range(TREES // 5):
+    for seed in range(TREES // 10):
         network = network_from_data(random_network(seed, tree=True))
         if can_be_cut(network):
             worst(network, 0.3, seed, most=200, rates=RATES // 5)

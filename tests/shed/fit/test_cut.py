@@ -102,7 +102,7 @@ def test_an_input_of_a_lower_node_is_a_dimension_of_all_above() -> None:
     assert parts["B"].dimensions == ("in2", "a->b")
     assert parts["B"].inlets == (True, False)
     assert parts["A"].load[1] == 0.0
-    assert np.array_equal(parts["A"].links[0].gain, [[0, 1], [0.5, 0]])
+    assert parts["A"].links[0].gain.tolist() == [[0.0, 1.0], [0.5, 0.0]]
 
 
 def test_merges_in_a_row_are_counted() -> None:

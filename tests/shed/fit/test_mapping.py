@@ -7,8 +7,8 @@ import pytest
 from tests.shed.fit.test_cut import network
 
 from evenflow.shed.fit.cut import cut
-from evenflow.shed.fit.mapping import head_flows, merge_tails, share_vectors
-from evenflow.shed.program import program_of
+from evenflow.shed.fit.mapping import Key, head_flows, merge_tails, share_vectors
+from evenflow.shed.program import Numbers, program_of
 
 
 @pytest.mark.parametrize(("shares", "heads"), [(1, 2), (5, 2), (9, 2), (4, 3), (3, 4)])
@@ -35,7 +35,7 @@ def test_a_union_divides_a_demand_by_shares() -> None:
     union = network("AB", {"q": "c"}, a=("A", "in1"), u=("A", "a", "in2"), c=("B", "u"))
     part = cut(program_of(union))["A"]
     (tail,) = merge_tails(part)
-    chosen = {"B": np.array([[4.0]]), tail: np.array([[0.25, 0.75]])}
+    chosen: dict[Key, Numbers] = {"B": np.array([[4.0]]), tail: np.array([[0.25, 0.75]])}
     gain = part.links[0].gain[0]
     flows = head_flows(part, 1, chosen)[0]
     assert sorted((flows * gain).tolist()) == [1.0, 3.0]
