@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from tests.shed.fit.test_cut import network
 
 from evenflow.shed.fit.cut import cut
 from evenflow.shed.fit.mapping import Key, head_flows, merge_tails, share_vectors
-from evenflow.shed.program import Numbers, program_of
+from evenflow.shed.program import program_of
+
+if TYPE_CHECKING:
+    from evenflow.shed.program import Numbers
 
 
 @pytest.mark.parametrize(("shares", "heads"), [(1, 2), (5, 2), (9, 2), (4, 3), (3, 4)])
