@@ -52,6 +52,14 @@ def test_bases_serve_only_where_they_give_the_largest_share() -> None:
         assert planner.plan(rates).keep == pytest.approx(lp.plan(rates).keep, abs=1e-7), rates
 
 
+def test_a_basis_that_breaks_ties_by_shares_serves_nobody() -> None:
+    """Where it is right depends on the rates in a way that no basis tells: the solver is asked."""
+    planner = Exact(coupled())
+    for _ in range(3):
+        planner.plan({"x": 1.0, "z": 1.0})
+    assert planner.fragments[0].misses == 3
+
+
 def test_a_basis_met_where_an_input_is_silent_serves_when_it_speaks() -> None:
     planner = Exact(figure_1())
     for rates in ({"in1": 0.0, "in2": 0.0}, {"in1": 0.0, "in2": 0.1}, {"in1": 0.1, "in2": 0.1}):
