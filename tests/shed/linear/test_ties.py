@@ -9,6 +9,7 @@ from tests.shed.networks import figure_1
 from tests.shed.oracle import Oracle
 from tests.shed.random_network import random_network, random_rates
 
+from evenflow.bench.shed_networks import fan_out
 from evenflow.shed.linear.exact import Exact
 from evenflow.shed.linear.lp import Lp
 from evenflow.shed.network import Network, Node, Operator, Query
@@ -58,6 +59,16 @@ def test_a_basis_that_breaks_ties_by_shares_serves_nobody() -> None:
     for _ in range(3):
         planner.plan({"x": 1.0, "z": 1.0})
     assert planner.fragments[0].misses == 3
+
+
+def test_equal_branches_need_no_solver_where_what_comes_to_them_is_fixed() -> None:
+    network = fan_out(8)
+    planner, lp = Exact(network), Lp(network)
+    draw = random.Random(4)
+    for _ in range(300):
+        rates = {"in1": draw.uniform(0, 60.0)}
+        assert planner.plan(rates).keep == pytest.approx(lp.plan(rates).keep, abs=1e-7)
+    assert planner.fragments[0].misses <= 8
 
 
 def test_a_basis_met_where_an_input_is_silent_serves_when_it_speaks() -> None:

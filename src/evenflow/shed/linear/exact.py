@@ -167,8 +167,10 @@ class FragmentExact:
         keep = self.program.keep(found.flows, vector)
         plan = self._lp.checked(self._lp.described(rates, keep, "exact"))
         if plan.reason is None and found.basis.serves_all():
-            region = self._keep(found.basis)
+            region = _Region(found.basis, self._met)
+            # One that would not serve these rates again, because of its ties, serves nobody.
             if region.serves(vector):
+                self._keep(region)
                 self._last = region
         return plan, None if plan.reason else found.basis.bound()
 
@@ -179,7 +181,7 @@ class FragmentExact:
             flags = np.zeros((2, form.flows + form.rows), dtype=bool)
             flags[0, list(each["basic"])] = True
             flags[1, list(each["upper"])] = True
-            self._keep(Basis(form, flags[0], flags[1]))
+            self._keep(_Region(Basis(form, flags[0], flags[1]), self._met))
 
     def data(self) -> dict[str, Any]:
         """Return the bases, by the numbers of their columns."""
@@ -197,11 +199,9 @@ class FragmentExact:
         """Return how many bases there are, and how often the solver was called."""
         return {"plans": len(self._regions), "lp_calls": self._lp.calls, "error": 0.0}
 
-    def _keep(self, basis: Basis) -> _Region:
-        region = _Region(basis, self._met)
+    def _keep(self, region: _Region) -> None:
         self._regions[self._met] = region
         self._met += 1
         if len(self._regions) > MOST_BASES:
             del self._regions[min(self._regions)]
         self._stacked = None
-        return region
