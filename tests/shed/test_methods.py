@@ -13,7 +13,7 @@ from tests.shed.oracle import Oracle
 from tests.shed.random_network import random_network, random_rates
 
 from evenflow.errors import NetworkError
-from evenflow.shed.check import check
+from evenflow.shed.check import Checker
 from evenflow.shed.linear.lp import Lp
 from evenflow.shed.method import METHODS
 from evenflow.shed.network_data import network_from_data
@@ -48,7 +48,7 @@ def _try(seed: int) -> None:
     names = list(network.inputs)
     highest = {name: _alone(oracle, names, name) for name in names}
     indexes = _indexes(network, highest)
-    lp = Lp(network)
+    lp, checker = Lp(network), Checker(network)
     for number in range(RATES):
         drawn = random_rates(seed * 10_000 + number, oracle.fullest, names)
         rates = {name: min(drawn[name], highest[name]) for name in names}
@@ -56,7 +56,7 @@ def _try(seed: int) -> None:
         for method, (index, bound) in indexes.items():
             plan = index.select(rates)
             where = (seed, method, rates)
-            assert check(network, plan) == (), where
+            assert checker.faults(plan) == (), where
             assert plan.objective <= optimum * (1 + 1e-6) + 1e-9, where
             assert plan.objective >= optimum * (1 - bound) * (1 - 1e-9) - 1e-9, where
 
