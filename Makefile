@@ -19,6 +19,7 @@ demo: setup ## run twenty queries over synthetic smart meters, then compare with
 
 test: check ## check, then all tests
 	EVENFLOW_HOSTILE=50000 EVENFLOW_NETWORKS=1000 EVENFLOW_METHOD_NETWORKS=100 \
+		EVENFLOW_TREES=100 EVENFLOW_TREE_RATES=100 \
 		EVENFLOW_METHOD_RATES=100 $(PYTEST) -m "not spark" $(TWO)
 	@test -e .venv/share/evenflow/spark.jsa || .venv/bin/evenflow setup archive
 	$(PYTEST) -m "spark and not long" $(TWO)
@@ -52,6 +53,7 @@ kill-test: setup ## 50 kills of a running flow, at named points and at random mo
 
 shed-test: setup ## 1,000 random networks with 1,000 rates, every method of shedding
 	EVENFLOW_NETWORKS=5000 EVENFLOW_METHOD_NETWORKS=1000 EVENFLOW_METHOD_RATES=1000 \
+		EVENFLOW_TREES=1000 EVENFLOW_TREE_RATES=1000 EVENFLOW_WIRE_TREES=1000 EVENFLOW_WORLDS=20000 \
 		$(PYTEST) $(TWO) --timeout 7200 tests/shed
 
 cluster-test: setup ## the run tests on two executors in JVMs of their own

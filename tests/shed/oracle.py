@@ -39,6 +39,12 @@ class _Program:
         )
         return float(-found.fun) if found.status == 0 else None
 
+    def feasible_with(self, row: dict[int, float], side: float) -> bool:
+        self._most.append((row, side))
+        found = self.greatest({})
+        self._most.pop()
+        return found is not None
+
     def _dense(self, row: dict[int, float]) -> Any:
         dense = np.zeros(self._columns)
         for column, coefficient in row.items():
@@ -89,6 +95,56 @@ class Oracle:
 
     def optimum(self, rates: dict[str, float]) -> float | None:
         """Return the greatest value, or None if nothing fits."""
+        return self._program(rates).greatest(self._value())
+
+    def could_be_better(
+        self, rates: dict[str, float], objective: float, load: float, keep: dict[str, float]
+    ) -> str | None:
+        """Return what a plan should have done better among equal optima, or None.
+
+        Values are compared by a thousandth, what came before is held up to a ten-millionth.
+        """
+        program = self._program(rates)
+        value = self._value()
+        if (program.greatest(value) or 0.0) > objective + 1e-3:
+            return "value"
+        program.at_most({column: -weight for column, weight in value.items()}, 1e-7 - objective)
+        loads: dict[int, float] = {}
+        for node in self._data["nodes"]:
+            for column, cost in self._costs(node).items():
+                loads[column] = loads.get(column, 0.0) + cost
+        if (
+            -(program.greatest({column: -cost for column, cost in loads.items()}) or 0.0)
+            < load - 1e-3
+        ):
+            return "load"
+        program.at_most(loads, load + 1e-7)
+        for name in sorted(keep):
+            passed, come = self._gate_columns(name)
+            share = keep[name]
+            larger = {come: share + 1e-3, passed: -1.0}
+            if share < 1 - 1e-3 and program.feasible_with(larger, 0.0):
+                return name
+            program.at_most({come: share, passed: -1.0}, 1e-7)
+        return None
+
+    def _gate_columns(self, name: str) -> tuple[int, int]:
+        """Return the columns of what passes a gate and of what comes to it."""
+        for producer in (*self.inputs, *self._operators):
+            groups = self._groups(producer)
+            for group, _ in groups:
+                consumers = "+".join(dict.fromkeys(arc[1] for arc in group))
+                if name == (producer if len(groups) == 1 else f"{producer}->{consumers}"):
+                    return self._column[group[0]], self._column[producer]
+        raise KeyError(name)
+
+    def _value(self) -> dict[int, float]:
+        return {
+            self._column[query["output"], name, 0]: query["weight"]
+            for name, query in self._data["queries"].items()
+        }
+
+    def _program(self, rates: dict[str, float]) -> _Program:
         program = _Program(len(self._column))
         column = self._column
         for name in self.inputs:
@@ -108,12 +164,10 @@ class Oracle:
         for node, of_node in self._data["nodes"].items():
             program.at_most(self._costs(node), of_node["capacity"])
         full = self._full(rates)
-        value = {}
         for name, query in self._data["queries"].items():
             out = column[query["output"], name, 0]
-            value[out] = query["weight"]
             program.at_most({out: -1.0}, -query.get("floor", 0.0) * full[name])
-        return program.greatest(value)
+        return program
 
     def _costs(self, node: str) -> dict[int, float]:
         return {

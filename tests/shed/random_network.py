@@ -9,7 +9,12 @@ Data = dict[str, Any]
 
 
 def random_network(
-    seed: int, *, floors: bool = False, never: bool = False, tree: bool = False
+    seed: int,
+    *,
+    floors: bool = False,
+    never: bool = False,
+    tree: bool = False,
+    even: bool = False,
 ) -> Data:
     """Return chains, splits, unions and joins over 1 to 8 inputs and 1 to 6 nodes.
 
@@ -18,8 +23,23 @@ def random_network(
         floors: Some queries have floors.
         never: Before some operators nothing may be dropped.
         tree: No node is fed by two nodes: for tables that are passed upstream.
+        even: Costs are 0 or 1, all other numbers 1, so that many optima are equal.
     """
-    return _Maker(random.Random(seed), tree).network(floors, never)
+    made = _Maker(random.Random(seed), tree).network(floors, never)
+    return _evened(made) if even else made
+
+
+def _evened(network: Data) -> Data:
+    for operator in network["operators"].values():
+        operator["cost"] = min(1.0, round(operator["cost"]))
+        operator["selectivity"] = 1.0
+        if "windows" in operator:
+            operator["windows"] = [1.0, 1.0]
+    for query in network["queries"].values():
+        query["weight"] = 1.0
+    for node in network["nodes"].values():
+        node["capacity"] = 1.0
+    return network
 
 
 class _Maker:

@@ -19,18 +19,18 @@ def test_gates_may_stand_on_any_arc() -> None:
 
 
 def test_a_slow_stream_is_served_whole_and_the_rest_shared_in_turn() -> None:
-    """Three operators of cost 1 on one node: max-min fair in tuples per second."""
+    """Three operators on one node: max-min fair in tuples per second, whatever they cost."""
     operators = {
         name: Operator(node="N", inputs=(f"in_{name}",), cost=cost)
-        for name, cost in (("a", 1.0), ("b", 1.0), ("c", 2.0))
+        for name, cost in (("a", 1.0), ("b", 0.25), ("c", 2.0))
     }
     network = Network(
         nodes={"N": Node(capacity=1.0)},
         operators=operators,
         queries={f"q_{name}": Query(output=name) for name in operators},
     )
-    outcome = evaluate(network, {"in_a": 0.1, "in_b": 9.0, "in_c": 9.0}, {})
-    assert tuple(outcome.throughput.values()) == pytest.approx((0.1, 0.3, 0.3))
+    outcome = evaluate(network, {"in_a": 0.1, "in_b": 0.5, "in_c": 9.0}, {})
+    assert tuple(outcome.throughput.values()) == pytest.approx((0.1, 0.4, 0.4))
 
 
 def test_operators_of_a_chain_on_one_node_take_turns() -> None:

@@ -24,7 +24,7 @@ from evenflow.cli.command import (
 from evenflow.cli.table import text_table
 from evenflow.errors import UserError
 
-BENCHMARKS = ("sharing", "change", "latency", "soak")
+BENCHMARKS = ("sharing", "change", "latency", "soak", "shed-planning")
 
 
 @guarded
@@ -49,8 +49,9 @@ def bench(
 
     if name not in BENCHMARKS:
         raise UserError(f"benchmark {name[:40]!r} is not known", f"use {', '.join(BENCHMARKS)}")
-    use_java()
-    benchmark = importlib.import_module(f"evenflow.bench.{name}")
+    benchmark = importlib.import_module(f"evenflow.bench.{name.replace('-', '_')}")
+    if getattr(benchmark, "NEEDS_JAVA", True):
+        use_java()
     seconds = None if for_ is None else parse_duration(for_)
     only = Only(case=case, queries=queries, rows=rows, seconds=seconds)
     _check_options(name, only, benchmark.OPTIONS)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from evenflow.shed.workload import Workload
 
 METHODS = {
+    "c-fit": "evenflow.shed.fit.fit_method:CentralFitMethod",
+    "d-fit": "evenflow.shed.fit.fit_method:DistributedFitMethod",
     "exact": "evenflow.shed.linear.exact_index:ExactMethod",
     "solver": "evenflow.shed.region.region_index:SolverMethod",
     "solver-w": "evenflow.shed.region.region_index:WeightedSolverMethod",

@@ -14,7 +14,7 @@ from evenflow.shed.gate import all_gates
 from evenflow.shed.network_fault import number_fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from evenflow.shed.element import Arc
     from evenflow.shed.network import Network
@@ -58,6 +58,20 @@ class Propagation:
             (query.output, index[network.arcs_into[name][0]])
             for name, query in network.queries.items()
         ]
+
+    def places_of(self, gates: Iterable[str]) -> list[list[int]]:
+        """Return the arcs that gates stand on, for `fractions_at`."""
+        return [self._places[name] for name in gates]
+
+    def fractions_at(
+        self, places: Sequence[Sequence[int]], fractions: Iterable[float]
+    ) -> list[float]:
+        """Return what `arc_fractions` does for gates that share no arc, without looking at them."""
+        kept = [1.0] * len(self._arcs)
+        for arcs, fraction in zip(places, fractions, strict=True):
+            for arc in arcs:
+                kept[arc] = fraction
+        return kept
 
     def arc_fractions(self, keep: Mapping[str, float]) -> list[float]:
         """Return the fraction kept on every arc.

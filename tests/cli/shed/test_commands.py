@@ -246,11 +246,13 @@ def test_wrong_planning_leaves_the_old_plans(
 def test_what_cannot_be_written_leaves_nothing(
     invoke: Invoke, network: Path, tmp_path: Path
 ) -> None:
-    for out in (tmp_path / "no" / "plans", tmp_path):
+    directory = tmp_path / "directory"
+    directory.mkdir()
+    for out in (tmp_path / "no" / "plans", directory):
         result = invoke("shed", "plan", network, "--max", RATES, "--out", out)
         assert result.exit_code == 2
         assert "error[config.invalid]" in result.stderr
-    assert [each.name for each in tmp_path.iterdir()] == ["network.yaml"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["directory", "network.yaml"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.shed.networks import figure_1, figure_3, figure_7
 
 from evenflow.errors import InternalError, NetworkError
 from evenflow.shed.check import check
-from evenflow.shed.linear.lp import Lp, uniform_plan
+from evenflow.shed.linear.lp import FragmentLp, Lp, uniform_plan
 from evenflow.shed.linear.solver import Bounds, Solved, Trouble
 from evenflow.shed.network import Network, Node, Operator, OperatorKind, Query
 
@@ -264,12 +264,15 @@ def test_units_do_not_matter() -> None:
 
 def test_checks_find_what_is_wrong_with_a_plan() -> None:
     network = chains((1.0, 9.0), floor=0.1)
-    plan = Lp(network).plan(rates(network))
+    fragment = FragmentLp(network)
+    plan = fragment.plan(rates(network))
     wrong = [
-        replace(plan, keep={"in1": 1.0, "in2": 0.5}),
-        replace(plan, keep={"in1": 0.5, "in2": 0.0}),
+        fragment.described(plan.rates, {"in1": 1.0, "in2": 0.5}, "overloaded"),
+        fragment.described(plan.rates, {"in1": 0.5, "in2": 0.0}, "below a floor"),
         replace(plan, keep={"in1": 0.1}),
         replace(plan, objective=plan.objective + 0.1),
         replace(plan, load={"N": 0.5}),
+        replace(plan, throughput={"q1": 0.1, "q2": 0.2}),
     ]
-    assert all(check(network, each) for each in wrong)
+    assert check(network, plan) == ()
+    assert [len(check(network, each)) for each in wrong] == [1] * len(wrong)

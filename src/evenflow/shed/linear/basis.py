@@ -79,13 +79,27 @@ class Basis:
         """Return the slacks of splits that must be 0 for ties to be broken rightly.
 
         A gate of a split should keep as large a share as can be of what comes to it. Its objective
-        says so only where the share is 1. Those count that stand before a column is decided.
+        says so only where the share is 1, or where what comes is the same for all optima that are
+        left when its turn comes. Those count that stand before a column is decided.
         """
         movable = ~self.basic & ~self.form.fixed
         changes = np.abs(self.reduced[:, movable]) > ZERO
         deciding = np.where(changes.any(axis=0), changes.argmax(axis=0), len(changes) - 1)
         last = int(deciding.max(initial=0))
-        return tuple(slack for slack in self.form.split_row[: last + 1] if slack is not None)
+        return tuple(
+            slack
+            for turn, slack in enumerate(self.form.split_row[: last + 1])
+            if slack is not None and self._arrival_varies(slack, turn)
+        )
+
+    def _arrival_varies(self, slack: int, turn: int) -> bool:
+        """Whether what comes to a gate differs among the optima of the objectives before a turn."""
+        row = self.form.matrix[slack - self.form.flows].copy()
+        row[self.form.flows :] = 0.0
+        change = self.reduced_costs(np.maximum(-row, 0.0)[None])[0]
+        decided = np.any(np.abs(self.reduced[:turn]) > ZERO, axis=0)
+        free = ~decided & ~self.basic & ~self.form.fixed
+        return bool(np.any(np.abs(change[free]) > ZERO))
 
     def bound(self) -> tuple[float, Numbers]:
         """Return what bounds the value at any rates: a constant and a price for each input.

@@ -12,7 +12,6 @@ the rates it was found for, but perhaps not at others, is not kept.
 
 from __future__ import annotations
 
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from evenflow.shed.program import Numbers
 
     Bound = tuple[float, Numbers] | None
+    Starts = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 MOST_BASES = 4096
 """Kept per fragment; then the one found first goes."""
@@ -78,7 +78,8 @@ class _Region:
         self.bound_by_rate: list[float] = self.bound[1].tolist()
 
     def serves(self, rates: Numbers) -> bool:
-        return bool((self.by_rate.dot(rates) + self.constant).min(initial=0.0) >= -ZERO)
+        found: bool = (self.by_rate.dot(rates) + self.constant).min() >= -ZERO
+        return found
 
 
 class FragmentExact:
@@ -89,7 +90,7 @@ class FragmentExact:
         self.program = self._lp.program
         self._regions: dict[int, _Region] = {}
         self._last: _Region | None = None
-        self._stacked: tuple[Numbers, Numbers, list[int], list[_Region]] | None = None
+        self._stacked: tuple[Numbers, Numbers, Starts, list[_Region]] | None = None
         self._met = 0
         self.misses = 0
         """How often no basis served."""
@@ -124,7 +125,7 @@ class FragmentExact:
             return None
         if self._stacked is None:
             regions = list(self._regions.values())
-            starts = [0, *accumulate(len(each.constant) for each in regions[:-1])]
+            starts = np.cumsum([0, *(len(each.constant) for each in regions[:-1])])
             self._stacked = (
                 np.vstack([each.by_rate for each in regions]),
                 np.concatenate([each.constant for each in regions]),
@@ -132,8 +133,8 @@ class FragmentExact:
                 regions,
             )
         by_rate, constant, starts, regions = self._stacked
-        least = np.minimum.reduceat(by_rate @ rates + constant, starts)
-        best = int(np.argmax(least))
+        least = np.minimum.reduceat(by_rate.dot(rates) + constant, starts)
+        best = int(least.argmax())
         return regions[best] if least[best] >= -ZERO else None
 
     def _served(
@@ -142,7 +143,16 @@ class FragmentExact:
         """Return the plan of a basis, if it is feasible and its duals show that none is better."""
         flows = region.flow_by_rate.dot(vector) + region.flow_constant
         keep = self.program.keep(flows, vector)
-        plan = self._lp.described(rates, keep, "exact", region.number)
+        objective, load, throughput = self._lp.checker.told_quickly(rates, keep)
+        plan = SheddingPlan(
+            rates=rates,
+            keep=keep,
+            objective=objective,
+            load=load,
+            throughput=throughput,
+            method="exact",
+            plan=region.number,
+        )
         bound = region.bound_constant + sum(
             map(float.__mul__, region.bound_by_rate, vector.tolist())
         )
@@ -157,8 +167,10 @@ class FragmentExact:
         keep = self.program.keep(found.flows, vector)
         plan = self._lp.checked(self._lp.described(rates, keep, "exact"))
         if plan.reason is None and found.basis.serves_all():
-            region = self._keep(found.basis)
+            region = _Region(found.basis, self._met)
+            # One that would not serve these rates again, because of its ties, serves nobody.
             if region.serves(vector):
+                self._keep(region)
                 self._last = region
         return plan, None if plan.reason else found.basis.bound()
 
@@ -169,7 +181,7 @@ class FragmentExact:
             flags = np.zeros((2, form.flows + form.rows), dtype=bool)
             flags[0, list(each["basic"])] = True
             flags[1, list(each["upper"])] = True
-            self._keep(Basis(form, flags[0], flags[1]))
+            self._keep(_Region(Basis(form, flags[0], flags[1]), self._met))
 
     def data(self) -> dict[str, Any]:
         """Return the bases, by the numbers of their columns."""
@@ -187,11 +199,9 @@ class FragmentExact:
         """Return how many bases there are, and how often the solver was called."""
         return {"plans": len(self._regions), "lp_calls": self._lp.calls, "error": 0.0}
 
-    def _keep(self, basis: Basis) -> _Region:
-        region = _Region(basis, self._met)
+    def _keep(self, region: _Region) -> None:
         self._regions[self._met] = region
         self._met += 1
         if len(self._regions) > MOST_BASES:
             del self._regions[min(self._regions)]
         self._stacked = None
-        return region

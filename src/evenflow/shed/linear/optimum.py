@@ -46,6 +46,14 @@ class OptimumSearch:
         return _Search(self._form, self._solver, rates).run()
 
 
+def first_bounds(form: StandardForm, rates: Numbers) -> Bounds:
+    """Return the bounds of columns and rows at given rates, before any tie is broken."""
+    lower, upper = form.lower @ rates, np.where(form.bounded, form.upper @ rates, np.inf)
+    sides = form.constant + form.by_rate @ rates
+    free = np.full(form.rows, -np.inf)
+    return Bounds(lower[: form.flows], upper[: form.flows], free, sides)
+
+
 class _Search:
     """One search: the basis so far, and the objectives that are held at their optima."""
 

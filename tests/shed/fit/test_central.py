@@ -1,0 +1,102 @@
+"""`c-fit` on whole networks: what fits, what is kept, and what it says about it."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from tests.shed.fit.small_trees import (
+    can_be_cut,
+    optimum,
+    rates_around,
+    small_tree,
+    value_of,
+)
+from tests.shed.fit.test_merge_inputs import chains
+from tests.shed.random_network import random_network
+
+from evenflow.shed.fit.central import c_fit
+from evenflow.shed.fit.exchange.distributed import d_fit
+from evenflow.shed.linear.lp import Lp
+from evenflow.shed.network import Network
+from evenflow.shed.network_data import network_from_data
+from evenflow.shed.program import program_of
+
+TREES = int(os.environ.get("EVENFLOW_TREES", "30"))
+RATES = int(os.environ.get("EVENFLOW_TREE_RATES", "40"))
+
+
+def worst(network: Network, epsilon: float, seed: int, most: int, rates: int = RATES) -> float:
+    """Check both methods at random rates; return the bound that they promise."""
+    program, lp = program_of(network), Lp(network)
+    around = rates_around(program, seed, rates)
+    largest = around.max(axis=0)
+    indexes = [
+        c_fit(program, largest, epsilon, most_entries=most),
+        c_fit(program, largest, epsilon, most_entries=most, fill=False, merge=False),
+    ]
+    spread = d_fit(program, largest, epsilon, most_entries=most)
+    for rate in around:
+        wanted = optimum(lp, program, rate)
+        found = [(index.select(rate).flows, index.kept) for index in indexes]
+        for flows, kept in (*found, (spread.select(rate), spread.kept)):
+            value = value_of(program, flows, rate)
+            assert value >= kept * wanted * (1 - 1e-6) - 1e-9, (seed, rate)
+    return indexes[0].kept
+
+
+@pytest.mark.slow
+def test_plans_of_small_trees_fit_and_keep_epsilon() -> None:
+    networks = {seed: small_tree(seed) for seed in range(TREES)}
+    able = {seed: network for seed, network in networks.items() if can_be_cut(network)}
+    assert len(able) > 0.8 * TREES
+    kept = [worst(network, 0.3, seed, most=1000) for seed, network in able.items()]
+    assert np.mean([each >= 0.7 - 1e-9 for each in kept]) > 0.7
+
+
+@pytest.mark.slow
+def test_plans_of_any_tree_fit_and_keep_what_they_promise() -> None:
+    for seed in range(TREES // 10):
+        network = network_from_data(random_network(seed, tree=True))
+        if can_be_cut(network):
+            worst(network, 0.3, seed, most=200, rates=RATES // 5)
+
+
+def test_larger_rates_are_those_that_were_planned_for() -> None:
+    program = program_of(chains((1, 2), (2, 1)))
+    index = c_fit(program, np.array([0.5, 0.5]), 0.1)
+    within = index.select(np.array([0.5, 0.5])).flows
+    assert np.array_equal(index.select(np.array([5.0, 0.5])).flows, within)
+
+
+def test_without_room_for_a_bound_none_is_promised() -> None:
+    program = program_of(chains(*[(1.0, 2.0 + i) for i in range(6)]))
+    index = c_fit(program, np.ones(6), 0.1, most_entries=500)
+    assert index.kept == 0.0
+    assert 0 < index.entries <= 500
+    assert len(index.trees[0].trials) > 1
+
+
+def test_what_strains_nothing_is_open_and_what_brings_nothing_is_closed() -> None:
+    program = program_of(chains((1, 2), (0, 0)))
+    index = c_fit(program, np.full(2, 9.0), 0.1)
+    flows = index.select(np.array([9.0, 7.0])).flows
+    assert flows[1] == 7.0
+    assert flows[0] == pytest.approx(0.5, rel=0.1)
+
+
+@pytest.mark.slow
+def test_four_inputs_at_a_tenth_keep_the_bound() -> None:
+    """The bar of section 8.2.4's second network: costs in milliseconds, two nodes."""
+    pairs = [(0.032, 0.016), (0.016, 0.032)] * 2
+    program = program_of(chains(*pairs))
+    lp = Lp(program.network)
+    index = c_fit(program, np.full(4, 1000.0), 0.1, merge=False)
+    assert index.kept == pytest.approx(0.9)
+    draw = np.random.default_rng(2)
+    for rates in draw.random((300, 4)):
+        full = (program.unit_load @ rates / program.capacity).max()
+        at_boundary = rates * draw.uniform(1.0, 1.3) / full
+        value = value_of(program, index.select(at_boundary).flows, at_boundary)
+        assert value >= 0.9 * optimum(lp, program, at_boundary) - 1e-9
