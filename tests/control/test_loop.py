@@ -129,6 +129,18 @@ def test_a_source_that_is_limited_is_planned_for_what_it_gives() -> None:
     assert flow.gates == {}
 
 
+@pytest.mark.parametrize("wrong", [1.0, 3.0, 1 / 3])
+def test_the_first_batch_of_a_surge_is_short_where_batches_can_be_limited(wrong: float) -> None:
+    flow = six(surge(SIX_RATE, 20.0, BEGIN, END))
+    flow.limits = True
+    flow.run(loop_for(six_costs(wrong)), 70.0)
+    unloaded = flow.worst_delay(5, BEGIN)
+    assert flow.worst_delay(BEGIN) <= 2.2 * unloaded
+    assert flow.worst_delay(BEGIN + INTERVALS, END) <= 1.5 * unloaded
+    assert flow.units[0].behind == 0
+    assert opened_at(flow) <= END + INTERVALS
+
+
 def test_two_units_share_the_machine() -> None:
     costs = {"x": QueryCost(own=100e-6), "y": QueryCost(own=50e-6)}
     units = [
