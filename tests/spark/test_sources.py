@@ -415,5 +415,6 @@ def test_what_a_batch_reads_is_limited_while_a_flow_runs(
             return last is not None and last.rows[0] == 7
 
         until(lambda: run.status() is not None and small())
+        until(lambda: (run.status()["sources"]["c"]["rows_behind"] or 0) > 100)
         assert run.set_limit("c", None)
         until(lambda: run.status() is not None and not small())

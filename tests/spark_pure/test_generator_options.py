@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from evenflow.errors import ConfigError
@@ -103,6 +105,23 @@ def test_a_limit_holds_to_the_tuple(clock: _Clock) -> None:
     assert seen == list(range(100))
     assert made.latestOffset(offset, made.getDefaultReadLimit()) == offset
     assert list(made.partitions(offset, offset)) == []
+
+
+def test_what_waits_behind_a_limit_is_told(clock: _Clock, tmp_path: Path) -> None:
+    limit = tmp_path / "limit.txt"
+    settings = generator_settings("constant", {"rate": "100"}, 4)
+    settings.update(begin(settings, clock.time_ns() // 1000), limit_file=str(limit))
+    made = GeneratorReader(settings)
+    start = made.initialOffset()
+    assert made.reportLatestOffset() is None
+    clock.seconds += 2
+    limit.write_text("30")
+    end = made.latestOffset(start, made.getDefaultReadLimit())
+    assert end["rows"] == 30
+    assert made.reportLatestOffset() == {"rows": 200}
+    limit.write_text("not a number")
+    assert made.latestOffset(end, made.getDefaultReadLimit())["rows"] == 200
+    assert made.reportLatestOffset() == {"rows": 200}
 
 
 def test_a_finite_stream_is_all_there_now_or_comes_as_time_passes(clock: _Clock) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.spark.flows import counts
 from tests.spark.kill.case import KilledSet
-from tests.spark.kill.plan import BATCH, RECOVERY
+from tests.spark.kill.points import BATCH, RECOVERY
 from tests.spark.kill.process import Kill
 
 if TYPE_CHECKING:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 FORMAT = "evenflow_generator"
 _WITHOUT_END = 2**62
+_COUNTED = 100_000_000
+"""Tuples that wait are counted up to this."""
 _TASK_ROWS = 10_000
 """Fewer tuples than this are not worth a task of their own."""
 
@@ -70,6 +72,8 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._generator = make_generator(settings)
         self._available_now = False
         self._due: int | None = None
+        self._there: int | None = None
+        """How many tuples there were when a batch was last asked for."""
 
     def initialOffset(self) -> dict[str, int]:
         """Return the offset before the first tuple."""
@@ -97,14 +101,20 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 until = _WITHOUT_END  # finite, so all of it is there
         if most <= 0:
             return start
-        end, taken = self._generator.advance(Place(start["tick"], start["index"]), until, most)
+        place = Place(start["tick"], start["index"])
+        end, taken = self._generator.advance(place, until, most)
+        self._there = start["rows"] + taken
         if taken == 0:
             return start
+        if taken == most and not self._available_now:
+            # It was limited: what is left waits.
+            left = self._generator.advance(end, until, _COUNTED)[1]
+            self._there += left if rows is None else min(left, rows - self._there)
         return {"tick": end.tick, "index": end.index, "rows": start["rows"] + taken}
 
     def reportLatestOffset(self) -> dict[str, int] | None:
-        """Return nothing: what is due changes with the clock."""
-        return None
+        """Return how many tuples there were, for whoever asks how far a flow is behind."""
+        return None if self._there is None else {"rows": self._there}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """Return equal ranges of ticks, no more than there are tasks to run at once."""
