@@ -46,7 +46,7 @@ life-test: setup ## 300 random lives of queries against plain Spark
 	EVENFLOW_LIVES=300 $(PYTEST) --numprocesses 2 tests/spark/test_lives.py
 
 loop-test: setup ## 2,000 random flows under the control loop
-	EVENFLOW_LOOPS=2000 $(PYTEST) tests/control/test_loop_properties.py
+	EVENFLOW_LOOPS=2000 EVENFLOW_LOOP_WORLDS=20000 $(PYTEST) --timeout 1800 tests/control/test_loop_properties.py tests/control/test_loop_explore.py
 
 kill-test: setup ## 50 kills of a running flow, at named points and at random moments
 	EVENFLOW_KILLS=50 $(PYTEST) -s tests/spark/kill tests/kafka/test_kill.py

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from evenflow.control.config import LoopConfig
-from evenflow.control.decision import Decision, Effect, Outcome, Record, SetGates
+from evenflow.control.decision import Decision, Effect, Outcome, Record, SetGates, SetLimit
 from evenflow.control.facts import Batch, FlowFacts, QueryFacts, UnitFacts
 from evenflow.control.loop import ControlLoop
 from evenflow.model.costs import Costs, QueryCost
@@ -84,6 +84,8 @@ class SimFlow:
         self.outcomes: list[Outcome] = []
         self.delays: list[tuple[float, float]] = []
         """When an answer became visible, and how old it was."""
+        self.limits = False
+        """Whether its source can be limited while it runs."""
         self.refuse: Callable[[float], str | None] = lambda _: None
         self.spoil: Callable[[FlowFacts], FlowFacts | None] = lambda facts: facts
         self.after_look: Callable[[ControlLoop], None] = lambda loop: loop.check_invariants()
@@ -122,6 +124,11 @@ class SimFlow:
                     self.gates = dict(effect.keep)
                     self.history.append((self.clock, self.gates))
                 self.perform(loop, loop.applied(effect.number, self.now, error))
+            elif isinstance(effect, SetLimit):
+                if self.limits:
+                    for unit in self.units:
+                        unit.limit = effect.rows
+                loop.limited(effect.source, done=self.limits)
 
     def _step(self) -> None:
         self.now += STEP

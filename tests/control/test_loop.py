@@ -129,6 +129,18 @@ def test_a_source_that_is_limited_is_planned_for_what_it_gives() -> None:
     assert flow.gates == {}
 
 
+@pytest.mark.parametrize("wrong", [1.0, 3.0, 1 / 3])
+def test_the_first_batch_of_a_surge_is_short_where_batches_can_be_limited(wrong: float) -> None:
+    flow = six(surge(SIX_RATE, 20.0, BEGIN, END))
+    flow.limits = True
+    flow.run(loop_for(six_costs(wrong)), 70.0)
+    unloaded = flow.worst_delay(5, BEGIN)
+    assert flow.worst_delay(BEGIN) <= 2.2 * unloaded
+    assert flow.worst_delay(BEGIN + INTERVALS, END) <= 1.5 * unloaded
+    assert flow.units[0].behind == 0
+    assert opened_at(flow) <= END + INTERVALS
+
+
 def test_two_units_share_the_machine() -> None:
     costs = {"x": QueryCost(own=100e-6), "y": QueryCost(own=50e-6)}
     units = [
@@ -210,10 +222,13 @@ def test_every_second_look_may_be_lost() -> None:
 
 def test_the_first_batches_are_cold_and_do_not_count() -> None:
     flow = six(lambda _: SIX_RATE)
+    loop = loop_for()
     flow.units[0].reading = 400e-6
-    flow.run_steps(60)
+    flow.run(loop, 2.9)
+    ((_, _, factor),) = loop.snapshot().corrections
+    assert factor <= 1.0
     flow.units[0].reading = 2e-6
-    flow.run(loop_for(), 30.0)
+    flow.run(loop, 27.0)
     assert flow.history == []
 
 

@@ -45,6 +45,7 @@ class FakeRun:
         ]
         self.refused: str | None = None
         self.looked = 0
+        self.limits: list[tuple[str, int | None]] = []
         self.fails: Iterator[bool] = itertools.repeat(False)
 
     @property
@@ -56,6 +57,10 @@ class FakeRun:
             raise ConfigError(self.refused)
         self.flow.gates = dict(keep)
         self.flow.history.append((self.flow.clock, dict(keep)))
+
+    def set_limit(self, source: str, rows: int | None) -> bool:
+        self.limits.append((source, rows))
+        return False
 
     def look(self, _: object, __: float) -> FlowFacts:
         self.looked += 1
@@ -114,6 +119,8 @@ def test_a_surge_is_shed_recorded_and_reported(made: Made, tmp_path: Path) -> No
     until(lambda: run.flow.clock > 38)
     control.stop()
     assert run.flow.gates == {}
+    assert len(run.limits) == 2
+    assert run.limits[-1] == ("s", None)
     records = read_decisions(tmp_path)
     assert [records[0]["act"], records[-1]["act"]] == ["shed", "open"]
     assert all(record["applied"] for record in records)

@@ -95,4 +95,12 @@ class Record:
     entry: Decision | Outcome
 
 
-Effect = SetGates | Record
+@dataclass(frozen=True, kw_only=True)
+class SetLimit:
+    """Limit what a batch reads of a source, and say whether it can be: `limited`."""
+
+    source: str
+    rows: int
+
+
+Effect = SetGates | SetLimit | Record

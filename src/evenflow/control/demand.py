@@ -40,7 +40,13 @@ class Demand:
 
 
 def demand(
-    unit: UnitFacts, flow: FlowModel, model: UnitModel, gates: Mapping[str, float], now: float
+    unit: UnitFacts,
+    flow: FlowModel,
+    model: UnitModel,
+    gates: Mapping[str, float],
+    now: float,
+    *,
+    adaptive: bool = False,
 ) -> Demand:
     """Return what a unit is asked for.
 
@@ -50,13 +56,14 @@ def demand(
         model: That of the unit.
         gates: Fractions that the newest batch runs with.
         now: Wall-clock seconds.
+        adaptive: What a batch may read is set by the loop: all that waits can be had.
     """
     if unit.under_way is None and _is_silent(unit, now):
         return Demand(rate=0.0, pressure=0.0)
     rate = arrival_rate(unit)
     batch = unit.under_way
     if batch is None:
-        waiting = _next_rows(unit.last, rate * max(unit.every, model.span))
+        waiting = _next_rows(unit.last, rate * max(unit.every, model.span), adaptive)
         return Demand(rate=rate, pressure=waiting / model.span)
     gone = max(0.0, now - batch.began)
     rows = batch.rows
@@ -70,17 +77,17 @@ def demand(
     lasts = _seconds(flow, model, rows, gates) / batch.share
     if gone > lasts:
         lasts = gone * (GROWTH if gone > OVERDUE * lasts else 1.0)
-    waiting = _next_rows(batch, rate * max(lasts, unit.every, model.span))
+    waiting = _next_rows(batch, rate * max(lasts, unit.every, model.span), adaptive)
     return Demand(rate=rate, pressure=waiting / model.span)
 
 
-def _next_rows(batch: Batch | None, arriving: float) -> float:
+def _next_rows(batch: Batch | None, arriving: float, adaptive: bool) -> float:
     """Return how many rows the batch after the newest will hold."""
     if batch is None:
         return 0.0
     behind, rows = batch.behind or 0, batch.rows or 0
     waiting = behind + arriving
-    if rows and behind > LIMITED * rows:
+    if rows and behind > LIMITED * rows and not adaptive:
         # It read as much as it was allowed to, and so will the next, or not much more.
         return min(waiting, GROWN * rows)
     return waiting

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenflow.control.decision import Act, Decision, Effect, Outcome, Record, SetGates
 from evenflow.control.learned import GateHistory, Learned
+from evenflow.control.limits import Limits
 from evenflow.control.plans import Choice, Plans
 from evenflow.control.state import CHANGING, Input, State, next_state
 from evenflow.control.view import View, view_of
@@ -87,6 +88,7 @@ class ControlLoop:
         self._config = config
         self._learned = Learned(config, costs)
         self._plans = Plans()
+        self._limits = Limits()
         self._history = GateHistory()
         """Gates in force; its newest ones drop something if and only if the state is neither
         OPEN nor CLOSING. In a dry run: as if decisions had been made."""
@@ -118,14 +120,27 @@ class ControlLoop:
         self._gaps = tuple(self._learned.warming(facts))
         if self._gaps:
             return effects
-        view = view_of(facts, model, self._real, self._history.now, self._config.utilisation)
+        view = view_of(
+            facts,
+            model,
+            self._real,
+            self._history.now,
+            self._config.utilisation,
+            self._limits.adaptive(facts),
+        )
         fits = view.open_load <= view.capacity
         late = self._learned.judge(facts, model, self._real, fits=fits)
         self._view = view = view.squeezed(self._config.utilisation * self._learned.squeeze, late)
         effects += self._measure(facts, view)
         if self._state not in CHANGING:
             effects += self._decide(facts, view, now)
+        if not self._config.dry_run:
+            effects += self._limits.wanted(facts, view, self._real.now)
         return effects
+
+    def limited(self, source: str, *, done: bool) -> None:
+        """Take whether a source could be limited."""
+        self._limits.limited(source, done=done)
 
     def applied(self, number: int, now: float, error: str | None = None) -> list[Effect]:
         """Take what became of a change."""

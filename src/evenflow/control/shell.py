@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
 
 from evenflow.control.config import LoopConfig
-from evenflow.control.decision import Record, SetGates
+from evenflow.control.decision import Record, SetGates, SetLimit
 from evenflow.control.journal import Journal
 from evenflow.control.loop import ControlLoop
 from evenflow.control.measured import RateTrace, keep_network, measured_network
@@ -88,6 +88,8 @@ class Control:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._failures = 0
+        self._limited: set[str] = set()
+        """Sources that a limit was asked for."""
         self._trace = RateTrace()
         self._kept_at = clock()
         self.died: str | None = None
@@ -121,6 +123,7 @@ class Control:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
+            self._lift_limits()
             if self.died is None:
                 self._keep_network()
 
@@ -196,6 +199,10 @@ class Control:
                     except EvenflowError as exc:
                         error = str(exc)[:300]
                     self._perform(self._core.applied(number, self._clock(), error))
+                case SetLimit(source=source, rows=rows):
+                    self._limited.add(source)
+                    done = self._known_run.set_limit(source, rows)
+                    self._core.limited(source, done=done)
                 case _:
                     assert_never(effect)
 
@@ -203,9 +210,15 @@ class Control:
         fastest = min((each.unit.every for each in self._known_run.runs), default=1.0)
         return max(SHORTEST_WAIT, min(LONGEST_WAIT, fastest / LOOKS_PER_BATCH))
 
+    def _lift_limits(self) -> None:
+        """Let batches read all there is: nobody adapts the limits any more."""
+        for source in self._limited:
+            self._known_run.set_limit(source, None)
+
     def _die(self, why: str) -> None:
         self.died = why
         try:
+            self._lift_limits()
             if self._mode is Mode.ON and self._is_shut():
                 self._known_run.set_gates({})
                 self.died = f"{why}; all gates were opened"

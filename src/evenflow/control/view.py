@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from evenflow.control.demand import demand
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     from evenflow.control.facts import FlowFacts
     from evenflow.control.learned import GateHistory
@@ -77,13 +77,23 @@ def view_of(
     history: GateHistory,
     gates: Mapping[str, float],
     utilisation: float,
+    adaptive: Container[str] = (),
 ) -> View:
-    """Return what a look comes to."""
+    """Return what a look comes to.
+
+    Args:
+        facts: The look.
+        model: The flow.
+        history: Gates that batches ran with.
+        gates: In force.
+        utilisation: Share of the machine that may be used.
+        adaptive: Units of which the loop sets what they read.
+    """
     rates, pressure = {}, {}
     for unit, own in zip(facts.units, model.units, strict=True):
         newest = unit.under_way or unit.last
         in_force = history.of(newest) if newest is not None else {}
-        asked = demand(unit, model, own, in_force, facts.at)
+        asked = demand(unit, model, own, in_force, facts.at, adaptive=unit.id in adaptive)
         rates[unit.id], pressure[unit.id] = asked.rate, asked.pressure
     return View(
         at=facts.at,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from evenflow.control.facts import NEVER, Batch, FlowFacts, QueryFacts, UnitFacts
 from evenflow.model.operator import Shed, upstream
 from evenflow.schedule.request import QueryState
-from evenflow.spark.unit.under_way import batch_under_way
+from evenflow.spark.unit.under_way import batch_under_way, offset_lines, rows_due
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 MOST_BATCHES = 8
 """Batches of a unit that a look tells."""
+
+CLOCKED = 2
+"""Of so many of them it is reckoned what sources of ours held back: rates need two."""
 
 Interval = tuple[float, float]
 
@@ -62,13 +65,21 @@ class Watched(Protocol):
         """Put fractions in force from the next batch on; those not named keep everything."""
         ...
 
+    def set_limit(self, source: str, rows: int | None) -> bool:
+        """Limit what a batch reads of a source; return whether that can be done."""
+        ...
+
+    def clock(self, source: str) -> float | None:
+        """Return by which clock tuples of a source are due, if by one."""
+        ...
+
 
 def look(run: Watched, now: float) -> FlowFacts:
     """Return how a flow stands."""
     runs = [each for each in run.runs if each.unit.queries]
     for each in runs:
         each.update_pace()
-    told = {each.unit.id: (_done(each), _begun(each)) for each in runs}
+    told = {each.unit.id: _timed(run, each, _done(each), _begun(each)) for each in runs}
     busy = {
         unit: [*(_interval(batch, now) for batch in done), *(_interval(b, now) for b in begun)]
         for unit, (done, begun) in told.items()
@@ -128,6 +139,28 @@ def _gates(run: UnitRun, batch: int) -> dict[str, float]:
     names = run.charge.names
     kept = run.history.of(batch).keep
     return {names[part]: fraction for part, fraction in kept.items() if part in names}
+
+
+def _timed(
+    run: Watched, unit: UnitRun, done: list[Batch], begun: list[Batch]
+) -> tuple[list[Batch], list[Batch]]:
+    """Return batches, the newest with what sources of ours held back."""
+    for batches in (done, begun):
+        for at, batch in list(enumerate(batches))[-CLOCKED:]:
+            if batch.behind is None:
+                batches[at] = replace(batch, behind=_due(run, unit, batch))
+    return done, begun
+
+
+def _due(run: Watched, unit: UnitRun, batch: Batch) -> int | None:
+    checkpoint = unit.directory.checkpoint
+    starts = unit.by_source(offset_lines(checkpoint, batch.number - 1))
+    ends = unit.by_source(offset_lines(checkpoint, batch.number))
+    due = []
+    for (source, start), (_, end) in zip(starts, ends, strict=False):
+        clock = run.clock(source)
+        due.append(None if clock is None else rows_due(start, end, batch.began, clock))
+    return _total(due)
 
 
 def _spacing(before: BatchReport | None, report: BatchReport) -> float | None:

@@ -230,12 +230,14 @@ class _Calibration:
         return self._reading[names, times]
 
     def _measured(
-        self, frame: DataFrame, names: Sequence[str], times: int, rounds: int = ROUNDS
+        self, frame: DataFrame, names: Sequence[str], times: int, rounds: int | None = None
     ) -> Timing:
         rows = self._rows(names, times)
         _throw_away(frame)  # compiles
         return Timing(
-            tuple(self._seconds(partial(_throw_away, frame)) / rows for _ in range(rounds))
+            tuple(
+                self._seconds(partial(_throw_away, frame)) / rows for _ in range(rounds or ROUNDS)
+            )
         )
 
     def _seconds(self, work: Callable[[], None]) -> float:

@@ -328,6 +328,10 @@ class Run:
         """
         return self._sources.set_limit(source, rows)
 
+    def clock(self, source: str) -> float | None:
+        """Return by which clock tuples of a source are due: the seconds of its tick 0, if any."""
+        return self._sources.clock(source)
+
     # Asking.
 
     @property

@@ -1,0 +1,85 @@
+"""How much batches may read: so much that none is many times as long as it should be.
+
+A surge is known when a batch has begun, and gates hold from the next one on: the first batch would
+take as long as its rows do. A limit makes it short. What waits meanwhile is not lost: it is planned
+for, and the limit grows with the gates that are set for it. Sources that cannot be limited while a
+flow runs say so once, and are left alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evenflow.control.decision import SetLimit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from evenflow.control.facts import FlowFacts, UnitFacts
+    from evenflow.control.model import UnitModel
+    from evenflow.control.view import View
+
+SPANS = 2.0
+"""How many spans the longest batch may take."""
+LEAST_ROWS, MOST_ROWS = 100, 10**9
+CHANGE = 0.15
+"""Limits that differ by less are the same."""
+
+
+class Limits:
+    """The limits of all sources."""
+
+    def __init__(self) -> None:
+        self._set: dict[str, int] = {}
+        """By source, what was asked for last."""
+        self._refused: set[str] = set()
+
+    def limited(self, source: str, *, done: bool) -> None:
+        """Take whether a source could be limited."""
+        if not done:
+            self._refused.add(source)
+            self._set.pop(source, None)
+
+    def adaptive(self, facts: FlowFacts) -> frozenset[str]:
+        """Return units of which all sources are limited by the loop."""
+        return frozenset(
+            unit.id for unit in facts.units if all(name in self._set for name in unit.sources)
+        )
+
+    def wanted(
+        self, facts: FlowFacts, view: View, gates: Mapping[str, float]
+    ) -> Iterator[SetLimit]:
+        """Yield limits that are to change.
+
+        Args:
+            facts: The look.
+            view: What it comes to.
+            gates: That are in force from the next batch on which has not been told its own.
+        """
+        rows: dict[str, float] = {}
+        for unit, own in zip(facts.units, view.model.units, strict=True):
+            most = _most_rows(view, own, _next_gates(unit, gates)) / max(1, len(unit.sources))
+            for source in unit.sources:
+                rows[source] = min(rows.get(source, most), most)
+        for source, most in rows.items():
+            limit, known = min(MOST_ROWS, max(LEAST_ROWS, round(most))), self._set.get(source)
+            if source in self._refused:
+                continue
+            if known is None or abs(limit - known) > CHANGE * known:
+                self._set[source] = limit
+                yield SetLimit(source=source, rows=limit)
+
+
+def _most_rows(view: View, unit: UnitModel, gates: Mapping[str, float]) -> float:
+    """Return how many rows a batch can have and take no longer than it may."""
+    per_row = unit.factor * view.model.work(unit, 1.0, gates)
+    return max(0.0, SPANS * unit.span - unit.fixed) / per_row if per_row > 0 else MOST_ROWS
+
+
+def _next_gates(unit: UnitFacts, gates: Mapping[str, float]) -> dict[str, float]:
+    """Return the gates of the next batch; the wider ones if it may have been told before."""
+    last = unit.last
+    if unit.under_way is not None or last is None or last.gates is None:
+        return dict(gates)
+    names = set(gates) & set(last.gates)
+    return {name: max(gates[name], last.gates[name]) for name in names}
