@@ -51,21 +51,20 @@ def test_a_slot_mix_up_is_found(
     """Two slots of one type change places between the state and the answers."""
     original = demux.answers
 
-    def mixed(rows: demux.Rows, plan: AnswerPlan) -> tuple[pa.Table | None, pa.Table | None]:
+    def mixed(table: pa.Table | None, plan: AnswerPlan) -> tuple[pa.Table | None, pa.Table | None]:
         slots = [
             p.column for _, p in plan.outputs if isinstance(p, Copy) and "_bigint_" in p.column
         ]
         if not slots:
-            return original(rows, plan)
+            return original(table, plan)
         other = "count_bigint_0" if slots[0] != "count_bigint_0" else "count_bigint_1"
-        table = rows.of(plan.family)
         if table is None or other not in table.column_names:
-            return original(rows, plan)
+            return original(table, plan)
         outputs = tuple(
             (n, Copy(other, p.type) if isinstance(p, Copy) and p.column == slots[0] else p)
             for n, p in plan.outputs
         )
-        return original(rows, _with_outputs(plan, outputs))
+        return original(table, _with_outputs(plan, outputs))
 
     monkeypatch.setattr(demux, "answers", mixed)
     assert found(plain_set, "slots")
