@@ -89,9 +89,10 @@ class Propagation:
                     ("keep",),
                     f"gates are {', '.join(gate.name for gate in all_gates(self._network))}",
                 )
-            fault = number_fault(fraction, ("keep", name), most=1.0)
-            if fault is not None:
-                raise fault
+            if not (type(fraction) is float and 0.0 <= fraction <= 1.0):
+                fault = number_fault(fraction, ("keep", name), most=1.0)
+                if fault is not None:
+                    raise fault
             for place in places:
                 kept[place] *= fraction
         return kept

@@ -100,6 +100,23 @@ class FragmentExact:
         own = {name: rates[name] for name in self.program.inputs}
         return self._select(own, np.array(list(own.values())))[0]
 
+    def meet(self, rates: Mapping[str, float]) -> bool:
+        """Ask the solver for these rates if no basis serves them; return whether it was asked.
+
+        For planning ahead. What a basis gives is proved when it is selected.
+
+        Raises:
+            NetworkError: Nothing fits.
+        """
+        own = {name: rates[name] for name in self.program.inputs}
+        vector = np.array(list(own.values()))
+        region = self._last
+        if region is None or not region.serves(vector):
+            region = self._find(vector)
+        if region is None:
+            self._solved(own, vector)
+        return region is None
+
     def select_with_bound(self, rates: Numbers) -> tuple[SheddingPlan, Bound]:
         """Return the optimal plan, and a constant and prices of inputs that bound all others.
 
