@@ -63,7 +63,7 @@ class _Maker:
         for _ in range(draw.randint(0, 12)):
             self._grow()
         ends = [name for name in self._operators if name not in self._used]
-        outputs = ends + [name for name in self._used if draw.random() < 0.15]
+        outputs = ends + [name for name in sorted(self._used) if draw.random() < 0.15]
         outputs = [name for name in sorted(outputs) if name in self._operators]
         queries: Data = {}
         for i, name in enumerate(outputs, 1):

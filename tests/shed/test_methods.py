@@ -1,6 +1,10 @@
 """Every method of planning ahead in random networks: feasible, and within its bound.
 
-Half of the rates lie at load 1.0 to 1.3, where plans differ most.
+Half of the rates lie at load 1.0 to 1.3, where plans differ most. The optimum is that of `exact`:
+at all rates its plan must reach a bound of weak duality, which is computed here from the prices
+alone. Every tenth time `lp` is asked too. `make test` tries 100 networks with 100 rates for
+`exact`; `solver` and `solver-w` plan for fragments of one or two inputs, `c-fit` and `d-fit` are
+tried in `tests/shed/fit`, on fewer networks. `make shed-test` tries 1,000 with 1,000.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from tests.shed.random_network import random_network, random_rates
 
 from evenflow.errors import NetworkError
 from evenflow.shed.check import Checker
+from evenflow.shed.linear.exact import FragmentExact
 from evenflow.shed.linear.lp import Lp
 from evenflow.shed.method import METHODS
 from evenflow.shed.network_data import network_from_data
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
 NETWORKS = int(os.environ.get("EVENFLOW_METHOD_NETWORKS", "20"))
 RATES = int(os.environ.get("EVENFLOW_METHOD_RATES", "50"))
 BLOCK = 10
+LP_EVERY = 10
 EPSILON = 0.2
 MOST_INPUTS = {"exact": 8}
 """Of a fragment; other methods make tables that grow with the power of it."""
@@ -48,17 +54,33 @@ def _try(seed: int) -> None:
     names = list(network.inputs)
     highest = {name: _alone(oracle, names, name) for name in names}
     indexes = _indexes(network, highest)
-    lp, checker = Lp(network), Checker(network)
+    lp, checker, exact = Lp(network), Checker(network), indexes["exact"][0]
     for number in range(RATES):
         drawn = random_rates(seed * 10_000 + number, oracle.fullest, names)
         rates = {name: min(drawn[name], highest[name]) for name in names}
-        optimum = lp.plan(rates).objective
+        optimum = _proved(exact, rates)
+        if number % LP_EVERY == 0:
+            assert lp.plan(rates).objective == pytest.approx(optimum, rel=1e-6, abs=1e-9), seed
         for method, (index, bound) in indexes.items():
             plan = index.select(rates)
             where = (seed, method, rates)
             assert checker.faults(plan) == (), where
             assert plan.objective <= optimum * (1 + 1e-6) + 1e-9, where
             assert plan.objective >= optimum * (1 - bound) * (1 - 1e-9) - 1e-9, where
+
+
+def _proved(exact: PlanIndex, rates: dict[str, float]) -> float:
+    """Return the optimum, after comparing it with what no plan can exceed."""
+    value = bound = 0.0
+    for fragment in exact.parts:
+        assert isinstance(fragment, FragmentExact)
+        vector = fragment.program.rate_vector(rates)
+        plan, prices = fragment.select_with_bound(vector)
+        assert prices is not None
+        value += plan.objective
+        bound += prices[0] + float(prices[1] @ vector)
+    assert value == pytest.approx(bound, rel=1e-6, abs=1e-9)
+    return value
 
 
 def _alone(oracle: Oracle, names: list[str], name: str) -> float:

@@ -1,8 +1,14 @@
-"""Random networks: the optimum against a second formulation and solver, and its duals."""
+"""Random networks: the optimum against a second formulation and solver, and its duals.
+
+`make test` tries 300 of them, `make shed-test` 5,000.
+"""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from tests.shed.oracle import Oracle
@@ -14,7 +20,7 @@ from evenflow.shed.linear.lp import Lp
 from evenflow.shed.linear.optimum import Optimum
 from evenflow.shed.network_data import network_data, network_from_data
 
-NETWORKS = int(os.environ.get("EVENFLOW_NETWORKS", "400"))
+NETWORKS = int(os.environ.get("EVENFLOW_NETWORKS", "300"))
 BLOCK = 100
 
 
@@ -57,3 +63,20 @@ def test_networks_survive_being_written_as_data() -> None:
     for seed in range(40):
         network = network_from_data(random_network(seed, floors=True, never=True))
         assert network_from_data(network_data(network)) == network
+
+
+def test_a_seed_gives_the_same_network_in_every_process() -> None:
+    """Sets of names are in another order in every process; a network must not depend on it."""
+    code = "from tests.shed.random_network import random_network as made; print(made(7), made(8))"
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed},
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert told == {f"{random_network(7)} {random_network(8)}\n"}

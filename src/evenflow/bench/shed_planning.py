@@ -1,6 +1,6 @@
 """Planning of shedding: how long plans take to make and to choose, next to what the paper measured.
 
-Figures 10, 11, 13 and 14 of Staying FIT as data, for the methods there are; and `exact` against a
+Figures 10, 11, 13, 14 and 15 and table 3 of Staying FIT as data and pictures; and `exact` against a
 cold call of the solver: a new program and model from the network for each plan, ties and check
 included. `solver_us` is the least that a solver can take: a new model of HiGHS, filled and run,
 with nothing around it. The paper prints few times, of 1.8 GHz machines of 2007 with GLPK; only how
@@ -16,6 +16,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from evenflow.bench.shed_case import Case, case_of
 from evenflow.bench.shed_networks import COSTS, by_inputs, fan_out, figure_9, highest_rates
 from evenflow.errors import UserError
 
@@ -29,12 +30,20 @@ if TYPE_CHECKING:
 
 OPTIONS = ("case",)
 NEEDS_JAVA = False
-CASES = ("select", "figure-10", "figure-11", "figure-13", "figure-14")
+CASES = (
+    "select",
+    "figure-10",
+    "figure-11",
+    "figure-13",
+    "figure-14",
+    "figure-15",
+    "table-3",
+)
 
 MOST_MICROSECONDS = 100.0
 LEAST_SPEEDUP = 50.0
-
-Case = dict[str, Any]
+MOST_SECONDS_4_INPUTS = 2.0
+MOST_SECONDS_8_INPUTS = 10.0
 
 
 def run(quick: bool, on_step: Callable[[str], None], only: Only) -> dict[str, Any]:
@@ -51,6 +60,8 @@ def run(quick: bool, on_step: Callable[[str], None], only: Only) -> dict[str, An
         "figure-11": _figure_11,
         "figure-13": _figure_13,
         "figure-14": _figure_14,
+        "figure-15": _figure_15,
+        "table-3": _table_3,
     }
     cases: list[Case] = []
     for name in CASES:
@@ -62,6 +73,17 @@ def run(quick: bool, on_step: Callable[[str], None], only: Only) -> dict[str, An
 
 def verdict(result: dict[str, Any]) -> list[str]:
     """Say whether the bars are met."""
+    return [*_verdict_of_exact(result), *_verdict_of_tables(result)]
+
+
+def pictures(result: dict[str, Any], form: str = "svg") -> dict[str, bytes]:
+    """Return the figures that were measured, as files by name."""
+    from evenflow.bench.shed_picture import draw_all
+
+    return draw_all(result["cases"], form)
+
+
+def _verdict_of_exact(result: dict[str, Any]) -> list[str]:
     median = result["exact_microseconds_median"]
     if median is None:
         return []
@@ -76,8 +98,26 @@ def verdict(result: dict[str, Any]) -> list[str]:
     ]
 
 
-def _summary(cases: list[Case]) -> dict[str, float | None]:
+def _verdict_of_tables(result: dict[str, Any]) -> list[str]:
+    told = []
+    for inputs, most in ((4, MOST_SECONDS_4_INPUTS), (8, MOST_SECONDS_8_INPUTS)):
+        seconds = result[f"cfit_{inputs}_inputs_seconds"]
+        if seconds is None:
+            continue
+        bound, worst = (result[f"cfit_{inputs}_inputs_{key}"] for key in ("bound", "worst_error"))
+        promise = "promising nothing" if bound >= 1 else f"promising to miss at most {bound:.2g}"
+        kept = "" if worst <= bound else ", MORE than promised"
+        told.append(
+            f"c-fit, {inputs} inputs: {seconds:.2f} s, {'within' if seconds < most else 'above'} "
+            f"the bar of {most:g}; {promise}, {worst:.3f} missed at worst{kept}"
+        )
+    return told
+
+
+def _summary(cases: list[Case]) -> dict[str, Any]:
     """Return the worst network's figures, because a bar holds for all of them."""
+    from evenflow.bench.shed_fit import summary as fit_summary
+
     chosen = [case for case in cases if case["figure"] == "select"]
     return {
         "exact_microseconds_median": max((c["exact_us"] for c in chosen), default=None),
@@ -86,12 +126,8 @@ def _summary(cases: list[Case]) -> dict[str, float | None]:
         "exact_speedup_over_bare_solver": min(
             (c["solver_us"] / c["exact_us"] for c in chosen), default=None
         ),
+        **fit_summary(cases),
     }
-
-
-def _case(figure: str, network: str, **figures: Any) -> Case:
-    empty = dict.fromkeys(("method", "x", "seconds", "plans", "lp_calls", "error", "paper"))
-    return {"figure": figure, "network": network, **empty, **figures}
 
 
 # --- choosing -------------------------------------------------------------------------------------
@@ -111,7 +147,7 @@ def _selecting(quick: bool) -> list[Case]:
         warm = _median_us(lp.plan, rates[:500])
         cold = _median_us(partial(_cold, network), rates[:300])
         cases.append(
-            _case(
+            case_of(
                 "select",
                 name,
                 method="exact",
@@ -196,16 +232,18 @@ def _exponential(network: Network, mean: float) -> Workload:
 
 
 def _figure_10(quick: bool) -> list[Case]:  # noqa: ARG001  # takes seconds
-    """Plan generation by load distribution: (a) solver at 5 %, (b) solver-w at its average."""
+    """Plan generation by load distribution: (a) solver and c-fit at 5 %, (b) solver-w."""
+    from evenflow.bench.shed_fit import figure_10a
+
     cases = []
     for name in COSTS:
         network = figure_9(name)
-        cases.append(_case("10", name, x=name, **_planned(network, "solver", 0.05)))
+        cases.append(case_of("10", name, x=name, **_planned(network, "solver", 0.05)))
         weighted = _planned(network, "solver-w", 0.0144, _exponential(network, 5.0))
         cases.append(
-            _case("10b", name, x=name, paper="expected error 0.0144 on average", **weighted)
+            case_of("10b", name, x=name, paper="expected error 0.0144 on average", **weighted)
         )
-    return cases
+    return cases + figure_10a()
 
 
 def _figure_11(quick: bool) -> list[Case]:
@@ -217,26 +255,30 @@ def _figure_11(quick: bool) -> list[Case]:
         network = figure_9(name)
         for mean in (1.0, 3.0, 5.0, 7.0):
             made = _planned(network, "solver-w", 0.0144, _exponential(network, mean))
-            cases.append(_case("11a", name, x=mean, **made))
+            cases.append(case_of("11a", name, x=mean, **made))
     trace = Histogram(tuple((2.0 * i, 0.6**i) for i in range(12)))
     for factor in (1.0, 0.875, 0.75, 0.625, 0.5):
         network = figure_9("b", factor)
         workload = Workload(dict.fromkeys(network.inputs, trace))
         made = _planned(network, "solver-w", 0.0144, workload)
-        cases.append(_case("11c", "b", x=64 * factor, **made))
+        cases.append(case_of("11c", "b", x=64 * factor, **made))
     return cases
 
 
 def _figure_13(quick: bool) -> list[Case]:
     """Plan generation by fan-out, at 1 %."""
-    return [
-        _case("13", f"fan-out {1 << k}", x=1 << k, **_planned(fan_out(1 << k), "solver", 0.01))
+    from evenflow.bench.shed_fit import figure_13
+
+    solved = [
+        case_of("13", f"fan-out {1 << k}", x=1 << k, **_planned(fan_out(1 << k), "solver", 0.01))
         for k in range(1, 5 if quick else 7)
     ]
+    return solved + figure_13(quick)
 
 
 def _figure_14(quick: bool) -> list[Case]:
-    """How the expected error falls with the regions that are made, for 2, 4 and 8 inputs."""
+    """By inputs: (a) how the expected error falls with the regions made, (b) c-fit by epsilon."""
+    from evenflow.bench.shed_fit import figure_14b
     from evenflow.shed.region.region_index import WeightedSolverMethod
 
     cases = []
@@ -252,7 +294,7 @@ def _figure_14(quick: bool) -> list[Case]:
             figures = {"plans": told["plans"], "lp_calls": told["lp_calls"]}
             error = told["expected_error"]
             cases.append(
-                _case(
+                case_of(
                     "14a",
                     f"{inputs} inputs",
                     method="solver-w",
@@ -262,4 +304,16 @@ def _figure_14(quick: bool) -> list[Case]:
                     **figures,
                 )
             )
-    return cases
+    return cases + figure_14b(quick)
+
+
+def _figure_15(quick: bool) -> list[Case]:  # noqa: ARG001  # takes seconds
+    from evenflow.bench.shed_fit import figure_15
+
+    return figure_15()
+
+
+def _table_3(quick: bool) -> list[Case]:
+    from evenflow.bench.shed_fit import table_3
+
+    return table_3(quick)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evenflow.bench.shed_networks import highest_rates
 from evenflow.shed.fit.central import FitIndex, c_fit
 from evenflow.shed.fit.exchange.change import change_of
 from evenflow.shed.fit.exchange.entries import Entries, entries_of
@@ -43,6 +44,7 @@ def planning(
     merge: bool = False,
     most_entries: int = MOST_ENTRIES,
     times: float = 2.0,
+    highest: Mapping[str, float] | None = None,
 ) -> tuple[Case, FitIndex]:
     """Plan, and say how long it took: figures 10 (a), 13 and 14 (b), table 3.
 
@@ -52,11 +54,12 @@ def planning(
         merge: Whether inputs that are alike are planned as one, which the paper does not do.
         most_entries: Of a table.
         times: How many times the rate that an input alone could have is planned for.
+        highest: The rates to plan for instead.
     """
     program = program_of(network)
-    fullest = (program.unit_load / program.capacity[:, None]).max(axis=0)
+    largest = program.rate_vector(highest or highest_rates(network, times))
     began = time.perf_counter()
-    index = c_fit(program, times / fullest, epsilon, merge=merge, most_entries=most_entries)
+    index = c_fit(program, largest, epsilon, merge=merge, most_entries=most_entries)
     seconds = time.perf_counter() - began
     case = {
         "inputs": len(program.inputs),
@@ -98,10 +101,17 @@ def worst_error(index: FitIndex, count: int, seed: int = 1) -> Case:
     }
 
 
-def table_sizes(networks: Mapping[str, Network], epsilons: Iterable[float]) -> list[Case]:
-    """Return entries by load of the network and epsilon: figure 15 (a)."""
+def table_sizes(
+    networks: Mapping[str, Network],
+    epsilons: Iterable[float],
+    highest: Mapping[str, float] | None = None,
+) -> list[Case]:
+    """Return entries by load of the network and epsilon: figure 15 (a).
+
+    With the same highest rates for all, more of them are feasible the less a network costs.
+    """
     return [
-        {"network": name, **planning(network, epsilon)[0]}
+        {"network": name, **planning(network, epsilon, highest=highest)[0]}
         for name, network in networks.items()
         for epsilon in epsilons
     ]

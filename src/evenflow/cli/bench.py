@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import fields
-from typing import Annotated, Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,6 +26,9 @@ from evenflow.cli.command import (
 from evenflow.cli.table import text_table
 from evenflow.errors import UserError
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
 BENCHMARKS = ("sharing", "change", "latency", "soak", "shed-planning")
 
 
@@ -38,6 +43,9 @@ def bench(
     rows: Annotated[int | None, typer.Option(min=1000, help="Rows per batch.")] = None,
     for_: Annotated[
         str | None, typer.Option("--for", help="How long the soak runs, as 10m or 2 hours.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Directory for pictures of the figures, as SVG.")
     ] = None,
     as_json: AsJson = False,
     format_: AsFormat = Format.TEXT,
@@ -55,7 +63,11 @@ def bench(
     seconds = None if for_ is None else parse_duration(for_)
     only = Only(case=case, queries=queries, rows=rows, seconds=seconds)
     _check_options(name, only, benchmark.OPTIONS)
+    if plot is not None:
+        _check_plot(name, plot, benchmark)
     result = benchmark.run(quick=quick, on_step=shown_steps(verbose=verbose), only=only)
+    if plot is not None:
+        _write_pictures(plot, benchmark.pictures(result))
     as_data = wants_json(as_json, format_)
     if not as_data:
         put(cases_text(result["cases"]))
@@ -71,6 +83,22 @@ def _check_options(name: str, only: Only, known: tuple[str, ...]) -> None:
         if each not in known:
             option = "--for" if each == "seconds" else f"--{each}"
             raise UserError(f"benchmark {name} has no option {option}")
+
+
+def _check_plot(name: str, plot: Path, benchmark: ModuleType) -> None:
+    if not hasattr(benchmark, "pictures"):
+        raise UserError(f"benchmark {name} has no option --plot")
+    try:
+        plot.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise UserError(f"cannot make directory {plot}: {exc.strerror}") from exc
+
+
+def _write_pictures(plot: Path, files: dict[str, bytes]) -> None:
+    from evenflow.cli.shed.plan_file import replace_file
+
+    for name, drawn in files.items():
+        replace_file(plot / name, partial(Path.write_bytes, data=drawn))
 
 
 def cases_text(cases: list[dict[str, Any]]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from evenflow.errors import FileError
 from evenflow.shed.dag import in_order, joined
 from evenflow.shed.element import Arc, Node, Operator, OperatorKind, Query
+from evenflow.shed.gate import Gate, find_gates
 from evenflow.shed.network_fault import network_faults
 
 if TYPE_CHECKING:
@@ -81,6 +82,11 @@ class Network:
             behind = (reached[arc.consumer] for arc in self.arcs_from[name])
             reached[name] = frozenset({name}).union(*behind)
         return reached
+
+    @cached_property
+    def gates(self) -> tuple[Gate, ...]:
+        """Gates in the order of the network, those that must stay open included."""
+        return find_gates(self)
 
     @cached_property
     def fragments(self) -> tuple[Network, ...]:

@@ -23,7 +23,7 @@ from evenflow.errors import NetworkError
 from evenflow.shed.gate import Gate, all_gates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -93,17 +93,23 @@ class Program:
 
     def keep(self, flows: Numbers, rates: Numbers) -> dict[str, float]:
         """Return the fraction that each gate keeps of what comes to it; 1 where nothing does."""
-        fractions: list[float] = []
-        # Plain numbers: for a handful of gates numpy takes longer to begin than to compute.
-        for flow, come, full in zip(
-            flows.tolist(),
-            self.arrivals(flows, rates).tolist(),
-            self.unit_flow.dot(rates).tolist(),
-            strict=True,
-        ):
-            kept = flow / come if come > full * ROUNDING else 1.0
-            fractions.append(1.0 if kept > 1.0 - ROUNDING else 0.0 if kept < ROUNDING else kept)
-        return {name: fractions[column] for column, name in self._dropping}
+        return self.fractions(
+            flows.tolist(), self.arrivals(flows, rates).tolist(), self.unit_flow.dot(rates).tolist()
+        )
+
+    def fractions(
+        self, flows: Sequence[float], arrivals: Sequence[float], undropped: Sequence[float]
+    ) -> dict[str, float]:
+        """Return the same, given what comes to each gate, and would without drops.
+
+        Plain numbers: for a handful of gates numpy takes longer to begin than to compute.
+        """
+        found = {}
+        for column, name in self._dropping:
+            come = arrivals[column]
+            kept = flows[column] / come if come > undropped[column] * ROUNDING else 1.0
+            found[name] = 1.0 if kept > 1.0 - ROUNDING else 0.0 if kept < ROUNDING else kept
+        return found
 
     @cached_property
     def _dropping(self) -> tuple[tuple[int, str], ...]:

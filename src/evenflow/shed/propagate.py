@@ -6,8 +6,7 @@ Plans are checked with this, so that a fault in the formulation of the linear pr
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evenflow.errors import NetworkError
 from evenflow.shed.gate import all_gates
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from evenflow.shed.network import Network
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(NamedTuple):
     """What rates become of in a network. In the order of the network's nodes and queries."""
 
     load: list[float]
@@ -89,9 +87,10 @@ class Propagation:
                     ("keep",),
                     f"gates are {', '.join(gate.name for gate in all_gates(self._network))}",
                 )
-            fault = number_fault(fraction, ("keep", name), most=1.0)
-            if fault is not None:
-                raise fault
+            if not (type(fraction) is float and 0.0 <= fraction <= 1.0):
+                fault = number_fault(fraction, ("keep", name), most=1.0)
+                if fault is not None:
+                    raise fault
             for place in places:
                 kept[place] *= fraction
         return kept
@@ -155,7 +154,10 @@ def checked_rates(network: Network, rates: Mapping[str, float]) -> dict[str, flo
         except KeyError:
             pass
         else:
-            if all(type(rate) is float and 0.0 <= rate < math.inf for rate in found.values()):
+            for rate in found.values():
+                if not (type(rate) is float and 0.0 <= rate < math.inf):
+                    break
+            else:
                 return found
     for fault in rate_faults(network, rates):
         raise fault

@@ -1,4 +1,7 @@
-"""`c-fit` on whole networks: what fits, what is kept, and what it says about it."""
+"""`c-fit` on whole networks: what fits, what is kept, and what it says about it.
+
+`make test` tries 30 small trees with 40 rates, `make shed-test` 1,000 with 1,000.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ def test_plans_of_any_tree_fit_and_keep_what_they_promise() -> None:
     for seed in range(TREES // 10):
         network = network_from_data(random_network(seed, tree=True))
         if can_be_cut(network):
-            worst(network, 0.3, seed, most=200, rates=RATES // 5)
+            worst(network, 0.3, seed, most=100, rates=RATES // 5)
 
 
 def test_larger_rates_are_those_that_were_planned_for() -> None:
@@ -95,7 +98,7 @@ def test_four_inputs_at_a_tenth_keep_the_bound() -> None:
     index = c_fit(program, np.full(4, 1000.0), 0.1, merge=False)
     assert index.kept == pytest.approx(0.9)
     draw = np.random.default_rng(2)
-    for rates in draw.random((300, 4)):
+    for rates in draw.random((100, 4)):
         full = (program.unit_load @ rates / program.capacity).max()
         at_boundary = rates * draw.uniform(1.0, 1.3) / full
         value = value_of(program, index.select(at_boundary).flows, at_boundary)

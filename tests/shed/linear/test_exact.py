@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from tests.shed.networks import figure_1, figure_3, figure_7
 from tests.shed.oracle import Oracle
@@ -59,8 +58,8 @@ def test_a_basis_that_is_not_optimal_is_caught_by_its_duals() -> None:
     planner.plan(rates)
     fragment = planner.fragments[0]
     (region,) = fragment._regions.values()
-    region.flow_constant = np.zeros(2)
-    region.flow_by_rate = np.zeros((2, 2))
+    region.constants[region.flow] = 0.0
+    region.by_rates[region.flow] = 0.0
     assert planner.plan(rates).objective == pytest.approx(0.6)
     assert fragment.misses == 2
 
@@ -71,7 +70,7 @@ def test_an_overload_by_a_damaged_basis_is_caught() -> None:
     rates = {"in1": 1.0, "in2": 1.0}
     planner.plan(rates)
     (region,) = planner.fragments[0]._regions.values()
-    region.flow_constant = np.ones(2)
+    region.constants[region.flow] = 1.0
     assert planner.plan(rates).objective == pytest.approx(0.6)
 
 
@@ -91,5 +90,5 @@ def test_the_bound_of_duals_holds_at_all_rates() -> None:
     planner.plan({"in": 1.0})
     for region in planner.fragments[0]._regions.values():
         for rates in grid(network, 5):
-            bound = region.bound_constant + region.bound_by_rate[0] * rates["in"]
+            bound = region.bound[0] + region.bound[1][0] * rates["in"]
             assert lp.plan(rates).objective <= bound * (1 + 1e-9)

@@ -79,7 +79,7 @@ def test_a_basis_met_where_an_input_is_silent_serves_when_it_speaks() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 60, 20))
+@pytest.mark.parametrize("first", range(0, 40, 20))
 def test_no_equal_optimum_has_less_load_or_larger_shares_by_name(first: int) -> None:
     for seed in range(first, first + 20):
         data = random_network(seed, even=True)
@@ -91,13 +91,13 @@ def test_no_equal_optimum_has_less_load_or_larger_shares_by_name(first: int) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 60, 20))
+@pytest.mark.parametrize("first", range(0, 40, 20))
 def test_bases_met_before_break_ties_as_the_solver_does(first: int) -> None:
     for seed in range(first, first + 20):
         data = random_network(seed, even=True)
         network, load = network_from_data(data), Oracle(data).fullest
         planner, lp = Exact(network), Lp(network)
-        for number in range(30):
+        for number in range(20):
             rates = random_rates(seed * 1000 + number, load, list(network.inputs))
             wanted = lp.plan(rates).keep
             assert planner.plan(rates).keep == pytest.approx(wanted, abs=1e-6), (seed, number)

@@ -12,6 +12,7 @@ the rates it was found for, but perhaps not at others, is not kept.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,15 +72,32 @@ class _Region:
         self.constant = np.concatenate([constant for constant, _ in rows])
         """The basis serves rates r where constant + by_rate r is nowhere negative."""
         self.by_rate = np.vstack([by_rate for _, by_rate in rows])
-        self.flow_constant = basis.constant[: form.flows] * form.scale
-        self.flow_by_rate = basis.by_rate[: form.flows] * form.scale[:, None]
         self.bound = basis.bound()
-        self.bound_constant = self.bound[0]
-        self.bound_by_rate: list[float] = self.bound[1].tolist()
+        self._stack(basis)
+
+    def _stack(self, basis: Basis) -> None:
+        """Put all that a plan is made of into one matrix: numpy is then called once."""
+        form, program = basis.form, basis.form.program
+        constant = basis.constant[: form.flows] * form.scale
+        by_rate = basis.by_rate[: form.flows] * form.scale[:, None]
+        come = program.arriving @ constant, program.supply + program.arriving @ by_rate
+        full = np.zeros(form.flows), program.unit_flow
+        bound = np.array([self.bound[0]]), self.bound[1][None]
+        parts = [(self.constant, self.by_rate), (constant, by_rate), come, full, bound]
+        self.constants = np.concatenate([each for each, _ in parts])
+        self.by_rates = np.vstack([each for _, each in parts])
+        ends = np.cumsum([len(each) for each, _ in parts]).tolist()
+        self.slack, self.flow, self.arrival, self.undropped = (
+            slice(first, last) for first, last in itertools.pairwise([0, *ends[:-1]])
+        )
+
+    def at(self, rates: Numbers) -> list[float]:
+        """Return everything at given rates; slices say what is where. The last is the bound."""
+        found: list[float] = (self.by_rates.dot(rates) + self.constants).tolist()
+        return found
 
     def serves(self, rates: Numbers) -> bool:
-        found: bool = (self.by_rate.dot(rates) + self.constant).min() >= -ZERO
-        return found
+        return min(self.at(rates)[self.slack]) >= -ZERO
 
 
 class FragmentExact:
@@ -100,6 +118,23 @@ class FragmentExact:
         own = {name: rates[name] for name in self.program.inputs}
         return self._select(own, np.array(list(own.values())))[0]
 
+    def meet(self, rates: Mapping[str, float]) -> bool:
+        """Ask the solver for these rates if no basis serves them; return whether it was asked.
+
+        For planning ahead. What a basis gives is proved when it is selected.
+
+        Raises:
+            NetworkError: Nothing fits.
+        """
+        own = {name: rates[name] for name in self.program.inputs}
+        vector = np.array(list(own.values()))
+        region = self._last
+        if region is None or not region.serves(vector):
+            region = self._find(vector)
+        if region is None:
+            self._solved(own, vector)
+        return region is None
+
     def select_with_bound(self, rates: Numbers) -> tuple[SheddingPlan, Bound]:
         """Return the optimal plan, and a constant and prices of inputs that bound all others.
 
@@ -110,10 +145,12 @@ class FragmentExact:
 
     def _select(self, own: Mapping[str, float], vector: Numbers) -> tuple[SheddingPlan, Bound]:
         region = self._last
-        if region is None or not region.serves(vector):
+        values = [] if region is None else region.at(vector)
+        if region is None or min(values[region.slack]) < -ZERO:
             region = self._find(vector)
+            values = [] if region is None else region.at(vector)
         if region is not None:
-            plan = self._served(region, own, vector)
+            plan = self._served(region, own, values)
             if plan is not None:
                 self._last = region
                 return plan, region.bound
@@ -138,12 +175,16 @@ class FragmentExact:
         return regions[best] if least[best] >= -ZERO else None
 
     def _served(
-        self, region: _Region, rates: Mapping[str, float], vector: Numbers
+        self, region: _Region, rates: Mapping[str, float], values: list[float]
     ) -> SheddingPlan | None:
         """Return the plan of a basis, if it is feasible and its duals show that none is better."""
-        flows = region.flow_by_rate.dot(vector) + region.flow_constant
-        keep = self.program.keep(flows, vector)
+        keep = self.program.fractions(
+            values[region.flow], values[region.arrival], values[region.undropped]
+        )
         objective, load, throughput = self._lp.checker.told_quickly(rates, keep)
+        # Not "below": what is no number proves nothing.
+        if not objective >= values[-1] * (1 - DUALITY_GAP) - ROUNDING:
+            return None
         plan = SheddingPlan(
             rates=rates,
             keep=keep,
@@ -153,11 +194,7 @@ class FragmentExact:
             method="exact",
             plan=region.number,
         )
-        bound = region.bound_constant + sum(
-            map(float.__mul__, region.bound_by_rate, vector.tolist())
-        )
-        optimal = plan.objective >= bound * (1 - DUALITY_GAP) - ROUNDING
-        return plan if optimal and self._lp.checker.holds(plan) else None
+        return plan if self._lp.checker.holds(plan) else None
 
     def _solved(self, rates: Mapping[str, float], vector: Numbers) -> tuple[SheddingPlan, Bound]:
         self.misses += 1

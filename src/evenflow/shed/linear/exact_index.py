@@ -38,13 +38,12 @@ class ExactMethod:
         index = FragmentExact(network)
         quiet = 0
         for rates in itertools.islice(_rates(max_rates), MOST_TRIES):
-            before = index.misses
             try:
-                index.select(rates)
+                met = index.meet(rates)
             except NetworkError:
                 # Floors may be out of reach at some rates. Selecting them tells.
-                before = index.misses
-            quiet = quiet + 1 if index.misses == before else 0
+                met = False
+            quiet = 0 if met else quiet + 1
             if quiet > QUIET:
                 break
         return index

@@ -65,7 +65,8 @@ class World:
         for name, held in vars(nodes[node]).items():
             if isinstance(held, dict):
                 setattr(nodes[node], name, dict(held))
-        nodes[node]._outbox = copy.deepcopy(nodes[node]._outbox)
+        outbox = nodes[node]._outbox = copy.copy(nodes[node]._outbox)
+        outbox._waiting = dict(outbox._waiting)
         sent = {effect.message for effect in act(nodes[node])}
         made = World(nodes, wire | sent, self.changes)
         nodes[node].check_invariants()
