@@ -24,7 +24,7 @@ from evenflow.cli.command import (
 from evenflow.cli.table import text_table
 from evenflow.errors import UserError
 
-BENCHMARKS = ("sharing", "change", "latency", "soak")
+BENCHMARKS = ("sharing", "change", "latency", "soak", "surge", "gates")
 
 
 @guarded
