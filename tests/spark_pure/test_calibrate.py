@@ -17,4 +17,4 @@ def test_what_a_job_costs_is_no_cost_of_tuples() -> None:
 
 
 def test_costs_are_beyond_reading_and_not_below_nothing() -> None:
-    assert _less(Timing((3e-6, 1e-6)), 2e-6).rounds == (pytest.approx(1e-6), 0.0)
+    assert _less(Timing((3e-6, 1e-6)), 2e-6).rounds == pytest.approx((1e-6, 0.0))
