@@ -23,7 +23,7 @@ BAR_SURGE = 10
 _REACTION_INTERVALS, _TIMES_UNLOADED, _OF_OPTIMUM, _OF_UNIFORM, _OPEN_INTERVALS = 5, 3, 0.9, 2, 5
 FULL = Trial(method="none", times=10, capacity=1.0, optimum=0.0)
 QUICK = replace(
-    FULL, lead_seconds=25.0, unloaded_seconds=8.0, surge_seconds=15.0, after_seconds=10.0
+    FULL, lead_seconds=22.0, unloaded_seconds=6.0, surge_seconds=12.0, after_seconds=8.0
 )
 
 
@@ -39,7 +39,7 @@ def run(*, quick: bool, on_step: Callable[[str], None], only: Only | None = None
         raise UserError("there is no such case", f"cases: {', '.join(METHODS)}")
     size = QUICK if quick else FULL
     on_step("surge: saturated, for the capacity and the true costs")
-    effort = Effort(batches=3 if quick else 6, every=size.every)
+    effort = Effort(batches=2 if quick else 6, every=size.every)
     (known,) = results_of(_CHILD, {"effort": asdict(effort)})
     costs = TrueCosts(**known["true"])
     on_step(f"surge: {_told(costs)}")

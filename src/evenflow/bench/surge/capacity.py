@@ -37,6 +37,8 @@ _BRANCH_SECONDS = 0.6
 """How long a batch takes, about, in which one gate is open."""
 _FIXED_SECONDS = 0.3
 """What a batch takes without tuples, about."""
+_SAMPLE_ROWS = 4_000
+"""Of the calibration: fewer than usual, because these tuples are expensive."""
 _FIRST_ROWS = 3_000
 _MOST_ROWS = 100_000
 """No batch reads more, whatever it is told."""
@@ -56,7 +58,7 @@ class Effort:
 
 def saturated(session: SparkSession, folder: Path, effort: Effort) -> tuple[TrueCosts, Costs]:
     """Return the true costs, and those that calibration finds for the control loop."""
-    from evenflow.control.stored import surveyor
+    from evenflow.spark.calibrate import calibrate
     from evenflow.spark.run import Run
 
     spec = surge_spec(
@@ -65,12 +67,11 @@ def saturated(session: SparkSession, folder: Path, effort: Effort) -> tuple[True
         every=_EVERY,
         deadline=5.0,
     )
-    state = folder / "state"
-    run = Run(spec, session, state)
-    survey = surveyor(spec, state, lambda _: None)(run)
+    run = Run(spec, session, folder / "state")
+    calibrated = calibrate(run.session, spec, folder / "sample", rows=_SAMPLE_ROWS)
     run.set_limit(SOURCE, _FIRST_ROWS)
     with run.start():
-        return _measured(run, effort, session.sparkContext.defaultParallelism), survey.costs
+        return _measured(run, effort, session.sparkContext.defaultParallelism), calibrated
 
 
 def _measured(run: Run, effort: Effort, cores: int) -> TrueCosts:
