@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evenflow.bench import change, latency, soak
+from evenflow.bench import change, gates, latency, soak
+from evenflow.bench.surge.trial import Trial
+from evenflow.bench.surge.trial import measure as measure_surge
+from evenflow.model.costs import Costs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,3 +49,34 @@ def test_the_soak_changes_a_flow_and_looks_at_everything(spark: SparkSession) ->
     assert last["driver_rss_mb"] > 50
     assert last["python_threads"] > 1
     assert last["state_files"] > 5
+
+
+@pytest.mark.slow
+def test_a_surge_is_shed_and_every_tuple_accounted_for(spark: SparkSession) -> None:
+    trial = Trial(
+        method="planned",
+        times=10,
+        capacity=400.0,
+        optimum=5.0,
+        lead_seconds=10.0,
+        unloaded_seconds=2.0,
+        surge_seconds=2.0,
+        after_seconds=2.0,
+        every=0.5,
+        deadline=60.0,
+    )
+    case = measure_surge(spark, trial, Costs().as_json())
+    assert (case["method"], case["surge"]) == ("planned", 10)
+    assert case["counts_exact"]
+    assert case["age_p50"] > 0
+    assert 0 < case["value"] <= 15
+
+
+@pytest.mark.slow
+def test_what_open_gates_cost_is_measured(spark: SparkSession) -> None:
+    size = gates.Size(rows=1_000, warm=1, measured=2, rounds=1)
+    case = gates.measure(spark, "distinct-keys", 3, size)
+    assert case["batches"] == 2
+    assert case["batch_seconds_with_gates"] > 0
+    assert case["batch_seconds_without"] > 0
+    assert case["overhead"] > -1

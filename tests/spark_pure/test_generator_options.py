@@ -153,3 +153,14 @@ def test_tasks_share_a_batch_without_gap_or_repeat(clock: _Clock) -> None:
     assert len(parts) == 3
     ids = [i for p in parts for b in made.read(p) for i in b.column("id").to_pylist()]
     assert ids == list(range(100_000))
+
+
+def test_tasks_that_are_asked_for_are_made_for_few_tuples_too(clock: _Clock) -> None:
+    asked, usual = reader(clock, rate="7001", partitions="2"), reader(clock, rate="7001")
+    clock.seconds += 1
+    start = asked.initialOffset()
+    end = asked.latestOffset(start, asked.getDefaultReadLimit())
+    assert len(usual.partitions(start, end)) == 1
+    rows = [sum(b.num_rows for b in asked.read(p)) for p in asked.partitions(start, end)]
+    assert (len(rows), sum(rows)) == (2, end["rows"])
+    assert max(rows) - min(rows) <= 1

@@ -29,7 +29,7 @@ from evenflow.errors import UserError
 if TYPE_CHECKING:
     from types import ModuleType
 
-BENCHMARKS = ("sharing", "change", "latency", "soak", "shed-planning")
+BENCHMARKS = ("sharing", "change", "latency", "soak", "surge", "gates", "shed-planning")
 
 
 @guarded

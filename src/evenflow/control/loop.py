@@ -77,17 +77,20 @@ class ControlLoop:
     facts with gaps, nor in a dry run.
     """
 
-    def __init__(self, config: LoopConfig, costs: Costs, last_number: int = 0) -> None:
+    def __init__(
+        self, config: LoopConfig, costs: Costs, last_number: int = 0, *, plans: Plans | None = None
+    ) -> None:
         """Begin with all gates taken to be open; the first facts say how they are.
 
         Args:
             config: Settings.
             costs: As calibrated, or none.
             last_number: Of the decisions of earlier loops of the flow.
+            plans: Chooses gates; the best ones if not given.
         """
         self._config = config
         self._learned = Learned(config, costs)
-        self._plans = Plans()
+        self._plans = plans or Plans()
         self._limits = Limits()
         self._history = GateHistory()
         """Gates in force; its newest ones drop something if and only if the state is neither

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from evenflow.control.decision import Effect
     from evenflow.control.facts import FlowFacts
+    from evenflow.control.plans import Plans
     from evenflow.control.stored import Survey
     from evenflow.control.watch import Watched
     from evenflow.spark.run import Run
@@ -62,6 +63,7 @@ class Control:
         mode: Mode = Mode.ON,
         config: LoopConfig | None = None,
         survey: Callable[[Run], Survey] | None = None,
+        plans: Plans | None = None,
         clock: Callable[[], float] = time.time,
         look_at: Callable[[Watched, float], FlowFacts] = look,
     ) -> None:
@@ -72,6 +74,7 @@ class Control:
             mode: What the loop may do.
             config: Settings; the number of cores and the dry run are filled in.
             survey: Finds what tuples cost and on how many cores, before anything runs.
+            plans: Chooses gates; the best ones if not given.
             clock: Wall-clock seconds.
             look_at: Looks at a run.
         """
@@ -80,6 +83,7 @@ class Control:
         self._clock = clock
         self._look_at = look_at
         self._survey = survey
+        self._plans = plans
         self._config = replace(config or LoopConfig(), dry_run=mode is Mode.DRY_RUN)
         self._costs = Costs()
         self._run: Watched | None = None
@@ -106,7 +110,9 @@ class Control:
             self._costs = found.costs
             self._config = replace(self._config, cores=found.cores)
         self._journal = Journal(self._state)
-        self._core = ControlLoop(self._config, self._costs, self._journal.last_number())
+        self._core = ControlLoop(
+            self._config, self._costs, self._journal.last_number(), plans=self._plans
+        )
 
     def start(self) -> None:
         """Open what an earlier process left shut, unless the loop looks after it; begin to look."""

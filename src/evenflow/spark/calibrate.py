@@ -50,7 +50,9 @@ if TYPE_CHECKING:
 SAMPLE_ROWS = 10_000
 TIMES = 20
 """How often the sample is read at once where it would be too short to be measured."""
-SHORT_SECONDS = 0.4
+LONG_TIMES = 4
+"""How often it is read otherwise."""
+SHORT_SECONDS = 0.6
 ROUNDS = 3
 BUDGET_SECONDS = 60.0
 """After this the queries that are left are guessed."""
@@ -200,16 +202,17 @@ class _Calibration:
     def _unit(self, unit: Unit) -> tuple[Timing, float]:
         """Return what a unit costs beyond reading, and what of it is the trunk's."""
         names = tuple(s.name for s in upstream(unit.trunk) if isinstance(s, Source))
-        once = self._measured(self._built(unit, 1), names, 1, rounds=1)
+        once = self._measured(self._built(unit, 1), names, 1)
         is_short = once.median * self._rows(names, 1) < SHORT_SECONDS
-        times = TIMES if is_short else 1
-        reading = self._read(names, times)
-        whole = self._measured(self._built(unit, times), names, times)
-        net = Timing(tuple(max(0.0, each - reading.median) for each in whole.rounds))
+        times = TIMES if is_short else LONG_TIMES
+        reading = self._read(names, TIMES).median
+        many = self._measured(self._built(unit, times), names, times)
+        net = _less(_slope(once, many, times), reading)
         trunk = 0.0
         if len(upstream(unit.trunk)) > len(names):
-            frame = self._trunk(unit, times).frame
-            trunk = max(0.0, self._measured(frame, names, times).median - reading.median)
+            first = self._measured(self._trunk(unit, 1).frame, names, 1)
+            more = self._measured(self._trunk(unit, times).frame, names, times)
+            trunk = _less(_slope(first, more, times), reading).median
         return net, min(trunk, net.median)
 
     def _read(self, names: tuple[str, ...], times: int) -> Timing:
@@ -290,6 +293,22 @@ class _Calibration:
             pulse=None,
             why=trunk.why,
         ).build()
+
+
+def _slope(once: Timing, many: Timing, times: int) -> Timing:
+    """Return what a tuple costs without what a job costs: planning, and code that is compiled.
+
+    Args:
+        once: The sample read once, per tuple.
+        many: Several times at once, per tuple.
+        times: How many.
+    """
+    first = once.median
+    return Timing(tuple((each * times - first) / (times - 1) for each in many.rounds))
+
+
+def _less(timing: Timing, reading: float) -> Timing:
+    return Timing(tuple(max(0.0, each - reading) for each in timing.rounds))
 
 
 def _open_bounds(unit: Unit) -> Bounds:

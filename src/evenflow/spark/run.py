@@ -23,6 +23,7 @@ from evenflow.schedule.request import (
 )
 from evenflow.schedule.restart import requests_at_start
 from evenflow.spark.answering import answer
+from evenflow.spark.compile.gates import GatePlan
 from evenflow.spark.control_socket import ControlSocket
 from evenflow.spark.definitions import Definitions
 from evenflow.spark.live_status import make_status
@@ -69,8 +70,17 @@ class Run:
         *,
         master: str | None = None,
         replace: bool = False,
+        gate_plan: type[GatePlan] = GatePlan,
     ) -> None:
         """Claim the state directory and build all units; nothing runs yet.
+
+        Args:
+            spec: The flow.
+            session: Where to run it; one is made if there is none.
+            state: The state directory.
+            master: Of the session that is made.
+            replace: Take over queries that have changed.
+            gate_plan: Makes the gates of units; benchmarks leave them out.
 
         Raises:
             StateError: Another process uses the directory, or it is damaged.
@@ -106,6 +116,7 @@ class Run:
                 spec.applied,
                 self._definitions.queries,
                 {},
+                gate_plan,
             )
             self._units = Units(manifest, self._definitions, self._directory, self._sources, around)
             self._units.build(requests)

@@ -126,7 +126,7 @@ class EntryBuilder:
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries of the unit: families, then rejects, then the ledger."""
-        if not self._unit.fine:
+        if self._has_gates:
             self._pass_masks()
         shared = _used_often(self._unit.families)
         for condition in shared:
@@ -202,7 +202,7 @@ class EntryBuilder:
 
     def gated_entries(self) -> Iterator[Entry]:
         """Yield the entries of what gates drop. They are known when `entries` are."""
-        for family in self._unit.families if not self._unit.fine else ():
+        for family in self._unit.families if self._has_gates else ():
             for offset, _ in self._offsets(family.window):
                 value = self._gates.dropped(family, self._masks[family.number, offset])
                 if self._failed is not None:
@@ -241,6 +241,11 @@ class EntryBuilder:
         return Entry(family, value, slide, offset, keys, False, None)
 
     # Gates.
+
+    @property
+    def _has_gates(self) -> bool:
+        """Whether gates stand before conditions. Where windows are fine, rows are dropped."""
+        return self._gates.built and not self._unit.fine
 
     def _pass_masks(self) -> None:
         """Have what gates let pass computed once per tuple, before everything else."""

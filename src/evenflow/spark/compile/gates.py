@@ -77,6 +77,9 @@ class GatePlan:
     That is a version, words of closed bits, thresholds of gates, and the largest of each family.
     """
 
+    built = True
+    """Whether the stack has gates."""
+
     def __init__(self, unit: Unit) -> None:
         self._families: dict[int, _FamilyGates] = {}
         word = used = first = 0
@@ -113,6 +116,12 @@ class GatePlan:
         return [row.version, *words, *thresholds, *limits]
 
 
+class NoGates(GatePlan):
+    """Leaves the gates out. Only benchmarks do, which tell what gates cost."""
+
+    built = False
+
+
 def _parts_by_condition(family: Family) -> tuple[tuple[int, ...], ...]:
     users: list[set[int]] = [set() for _ in family.conditions]
     condition_of = {use.slot: use.condition for use in family.uses}
@@ -137,6 +146,11 @@ class GateColumns:
         self._plan = plan
         self._told = told
         self._start = start
+
+    @property
+    def built(self) -> bool:
+        """Whether there are gates."""
+        return self._plan.built
 
     @property
     def once(self) -> dict[str, SparkColumn]:

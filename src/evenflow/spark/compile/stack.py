@@ -189,7 +189,7 @@ class StackBuilder:
             more = (self._gates.any_closed, [e.value for e in gated]) if gated else None
             return expand(frame, names, [e.value for e in entries], more)
         family, rest, pulse, failed, dropped = range(5)
-        drops = us.isNotNull() & gated[0].value.isNotNull()
+        drops = us.isNotNull() & gated[0].value.isNotNull() if gated else F.lit(False)
         wanted = us.isNotNull() & F.col("_wanted").isNotNull()
         which = F.when(drops, F.lit(dropped)).when(wanted, F.lit(family)).otherwise(F.lit(rest))
         if self._failed is not None:
@@ -236,7 +236,10 @@ class StackBuilder:
             hash_ = self._keys.row_hash(entries, end)
             dropped = self._gates.drops_row([e.of for e in entries], at, hash_)
         as_dropped = (number + F.lit(GATED).cast(LONG)).bitwiseOR(self._gates.version_bits)
-        family = F.when(dropped, as_dropped).when(late, number + F.lit(LATE).cast(LONG))
+        as_late = number + F.lit(LATE).cast(LONG)
+        family = F.when(dropped, as_dropped).when(late, as_late)
+        if not self._gates.built:
+            family, dropped = F.when(late, as_late), F.lit(False)
         aside = late | dropped if self._unit.fine else late
         cut = self._cut(entries, end)
         if cut is not None:

@@ -21,6 +21,8 @@ MAX_RATE = 5_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICKS_PER_SECOND = MICROSECONDS // TICK_US
 _BATCH_SECONDS = 60
+_TASK_ROWS = 10_000
+"""Fewer tuples than this are not worth a task of their own, unless the user asks for tasks."""
 _BATCH_ROWS = 1_000_000
 """A batch takes at most this many tuples, or a minute's worth if that is more."""
 
@@ -153,6 +155,7 @@ def generator_settings(format_: str, options: Mapping[str, str], partitions: int
         "speed": values.get("speed", 1.0),
         "rows": values.get("rows"),
         "partitions": values.get("partitions", partitions),
+        "task_rows": 1 if "partitions" in values else _TASK_ROWS,
     }
     settings["surge"] = values.get("surge", 1)
     settings["surge_after_ticks"] = round(values.get("surge_after", 60.0) * _TICKS_PER_SECOND)

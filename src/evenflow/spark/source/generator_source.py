@@ -35,8 +35,6 @@ FORMAT = "evenflow_generator"
 _WITHOUT_END = 2**62
 _COUNTED = 100_000_000
 """Tuples that wait are counted up to this."""
-_TASK_ROWS = 10_000
-"""Fewer tuples than this are not worth a task of their own."""
 
 
 def register(session: SparkSession) -> None:
@@ -117,15 +115,15 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if self._there is None else {"rows": self._there}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """Return equal ranges of ticks, no more than there are tasks to run at once."""
+        """Return places with equally many tuples between them, one more than there are tasks."""
         rows = end["rows"] - start["rows"]
         if rows <= 0:
             return []
+        count = min(self._settings["partitions"], -(-rows // self._settings["task_rows"]))
         last = end["tick"] + (1 if end["index"] else 0)
-        ticks = last - start["tick"]
-        count = max(1, min(self._settings["partitions"], ticks, -(-rows // _TASK_ROWS)))
-        cuts = [Place(start["tick"] + ticks * i // count) for i in range(1, count)]
-        places = [Place(start["tick"], start["index"]), *cuts, Place(end["tick"], end["index"])]
+        first = Place(start["tick"], start["index"])
+        cuts = [self._generator.advance(first, last, rows * i // count)[0] for i in range(1, count)]
+        places = [first, *cuts, Place(end["tick"], end["index"])]
         return [
             InputPartition((a.tick, a.index, b.tick, b.index))
             for a, b in itertools.pairwise(places)

@@ -74,6 +74,8 @@ class Surroundings:
     queries: Mapping[str, Query]
     sinks: dict[str, tuple[AnswerSink, ...]]
     """By query; it changes while units run."""
+    gate_plan: Callable[[Unit], GatePlan] = GatePlan
+    """Makes the gates of a unit."""
 
     @property
     def on_cluster(self) -> bool:
@@ -180,7 +182,7 @@ class UnitRun:
             self.directory.told(self.unit.era),
             self.directory.checkpoint,
             self.history,
-            GatePlan(self.unit),
+            self.around.gate_plan(self.unit),
         )
         told.ensure()
         event_time = self.unit.trunk.event_time

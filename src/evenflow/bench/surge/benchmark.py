@@ -1,0 +1,103 @@
+"""The benchmark: what is run in which process, and whether the bars are met."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from evenflow.bench.choice import Only
+from evenflow.bench.own_process import results_of
+from evenflow.bench.surge.capacity import Effort
+from evenflow.bench.surge.figures import TrueCosts, optimum
+from evenflow.bench.surge.flow import WEIGHTS
+from evenflow.bench.surge.trial import METHODS, Trial
+from evenflow.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OPTIONS = ("case",)
+_CHILD = "evenflow.bench.surge.child"
+SURGES = (3, 10)
+BAR_SURGE = 10
+_REACTION_INTERVALS, _TIMES_UNLOADED, _OF_OPTIMUM, _OF_UNIFORM, _OPEN_INTERVALS = 5, 3, 0.9, 2, 5
+FULL = Trial(method="none", times=10, capacity=1.0, optimum=0.0)
+QUICK = replace(
+    FULL, lead_seconds=22.0, unloaded_seconds=6.0, surge_seconds=12.0, after_seconds=8.0
+)
+
+
+def run(*, quick: bool, on_step: Callable[[str], None], only: Only | None = None) -> dict[str, Any]:
+    """Run all cases and return the report.
+
+    Raises:
+        UserError: There is no such case.
+    """
+    only = only or Only()
+    methods = [each for each in METHODS if only.case in (None, each)]
+    if not methods:
+        raise UserError("there is no such case", f"cases: {', '.join(METHODS)}")
+    size = QUICK if quick else FULL
+    on_step("surge: saturated, for the capacity and the true costs")
+    effort = Effort(batches=2 if quick else 6, every=size.every)
+    (known,) = results_of(_CHILD, {"effort": asdict(effort)})
+    costs = TrueCosts(**known["true"])
+    on_step(f"surge: {_told(costs)}")
+    cases = []
+    for times in (BAR_SURGE,) if quick else SURGES:
+        best = optimum(costs, WEIGHTS, times, size.every)
+        for method in methods:
+            on_step(f"surge: {method} at {times} times the capacity")
+            trial = replace(size, method=method, times=times, capacity=costs.capacity, optimum=best)
+            task = {"trial": asdict(trial), "costs": known["calibrated"]}
+            cases += list(results_of(_CHILD, task))
+    return {"bench": "surge", "cases": cases}
+
+
+def _told(costs: TrueCosts) -> str:
+    own = ", ".join(f"{name} {cost * 1e6:.1f}" for name, cost in costs.own.items())
+    return (
+        f"capacity {costs.capacity:,.0f} rows/s, {costs.fixed:.2f} s per batch, "
+        f"{costs.reading * 1e6:.1f} us per tuple for reading; {own}"
+    )
+
+
+def verdict(report: dict[str, Any]) -> list[str]:
+    """Return lines that say whether the bars are met."""
+    cases = {(case["method"], case["surge"]): case for case in report["cases"]}
+    planned, uniform = cases.get(("planned", BAR_SURGE)), cases.get(("uniform", BAR_SURGE))
+    lines = [
+        f"{method} at {times} times: counts are not exact"
+        for (method, times), case in cases.items()
+        if not case["counts_exact"]
+    ]
+    return lines if planned is None else lines + _bars(planned, uniform)
+
+
+def _bars(planned: dict[str, Any], uniform: dict[str, Any] | None) -> list[str]:
+    unloaded = planned["age_p99_unloaded"] or 0.0
+    lines = [
+        _bar("reaction, seconds", planned["reaction_seconds"], most=_REACTION_INTERVALS),
+        _bar("age at p99 after it", planned["age_p99_after_reaction"], most=3 * unloaded),
+        _bar("share of the optimum", planned["share_of_optimum"], least=_OF_OPTIMUM),
+        _bar(
+            "intervals until gates are open",
+            planned["gates_open_after_intervals"],
+            most=_OPEN_INTERVALS,
+        ),
+    ]
+    if uniform is not None and uniform["value"]:
+        times = planned["value"] / uniform["value"]
+        lines.insert(3, _bar("value, for uniform", times, least=_OF_UNIFORM))
+    return lines
+
+
+def _bar(
+    what: str, value: float | None, *, most: float | None = None, least: float | None = None
+) -> str:
+    met = (
+        value is not None and (most is None or value <= most) and (least is None or value >= least)
+    )
+    bar = f"at most {most:.3g}" if most is not None else f"at least {least:.3g}"
+    shown = "none" if value is None else f"{value:.3g}"
+    return f"planned at {BAR_SURGE} times: {what} {shown}; bar {bar}: {'met' if met else 'missed'}"
