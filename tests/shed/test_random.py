@@ -1,6 +1,6 @@
 """Random networks: the optimum against a second formulation and solver, and its duals.
 
-`make test` tries 300 of them, `make shed-test` 5,000.
+`make test` tries 200 of them, `make shed-test` 5,000.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from evenflow.shed.linear.lp import Lp
 from evenflow.shed.linear.optimum import Optimum
 from evenflow.shed.network_data import network_data, network_from_data
 
-NETWORKS = int(os.environ.get("EVENFLOW_NETWORKS", "300"))
+NETWORKS = int(os.environ.get("EVENFLOW_NETWORKS", "200"))
 BLOCK = 100
 
 
