@@ -36,6 +36,8 @@ class SimUnit:
     """Rows that a batch reads at most."""
     tells: bool = True
     """Whether the source says how many rows a batch has, and how many wait."""
+    counts: bool = False
+    """Whether it says at any time how many wait."""
     waiting: float = 0.0
     batches: deque[Batch] = field(default_factory=lambda: deque(maxlen=PARALLEL))
     number: int = -1
@@ -192,12 +194,18 @@ class SimFlow:
                 active=True,
                 batches=tuple(unit.batches),
                 under_way=self._batch(unit, None) if unit.running else None,
+                waiting=int(unit.waiting) if unit.counts else None,
             )
             for unit in self.units
         )
         return FlowFacts(
             at=self.now, units=units, queries=dict(self.queries), gates=dict(self.gates)
         )
+
+    def kept_at(self, name: str, clock: float) -> float:
+        """Return the fraction that the gate of a query was set to, some seconds after the start."""
+        set_before = [gates for at, gates in self.history if at <= clock]
+        return set_before[-1].get(name, 1.0) if set_before else 1.0
 
     def worst_delay(self, since: float, until: float = float("inf")) -> float:
         """Return the largest delay of answers that became visible in a time."""
@@ -226,7 +234,7 @@ def six(
     """Return six queries in families of their own over one source."""
     costs = {name: QueryCost(row=cost / 4, own=3 * cost / 4) for name, cost in SIX.items()}
     unit = SimUnit(id="u1", families=tuple((n,) for n in SIX), costs=costs, rate=rate)
-    for name in ("tells", "limit", "every"):
+    for name in ("tells", "counts", "limit", "every"):
         if name in options:
             setattr(unit, name, options.pop(name))
     asked = {

@@ -91,6 +91,19 @@ def test_rows_that_wait_count() -> None:
     assert asked.pressure == 1000.0
 
 
+def test_a_source_that_counts_at_any_time_shows_a_surge_before_the_next_batch() -> None:
+    calm = unit(batch(1, 100, behind=0), under_way=batch(2, 100, seconds=None, behind=0))
+    asked = demand(replace(calm, waiting=500), FLOW, MODEL, {}, 2.5)
+    assert asked.rate == 1000.0
+    assert asked.pressure == 1000.0
+    # What comes in steps tells no rate before there was time for a few.
+    assert demand(replace(calm, waiting=500), FLOW, MODEL, {}, 2.1).rate == 100.0
+    over = unit(batch(1, 1000, behind=0), batch(2, 1000, behind=100))
+    asked = demand(replace(over, waiting=180), FLOW, MODEL, {}, 2.8)
+    assert asked.rate == pytest.approx(100.0)
+    assert asked.pressure == pytest.approx(200.0)
+
+
 def test_a_batch_that_was_limited_is_followed_by_one_not_much_larger() -> None:
     asked = demand(unit(batch(1, 100, behind=0), batch(2, 100, behind=400)), FLOW, MODEL, {}, 2.6)
     assert asked.rate == 500.0

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import replace
 
 import pytest
 from tests.control.simulated import (
+    CORES,
+    FIXED,
     SIX,
     SIX_RATE,
     WEIGHTS,
@@ -19,9 +22,12 @@ from tests.control.simulated import (
 )
 
 from evenflow.control.config import LoopConfig
+from evenflow.control.correction import first_correction
 from evenflow.control.decision import Act, Effect
 from evenflow.control.facts import FlowFacts, QueryFacts
 from evenflow.control.loop import ControlLoop
+from evenflow.control.model import flow_model
+from evenflow.control.plans import Plans
 from evenflow.control.state import State
 from evenflow.errors import ConfigError
 from evenflow.model.costs import Costs, QueryCost
@@ -44,11 +50,11 @@ def reacted_at(flow: SimFlow) -> float:
 
 @pytest.mark.parametrize("times", [3.0, 10.0])
 @pytest.mark.parametrize("wrong", [1.0, 3.0, 1 / 3])
-@pytest.mark.parametrize("tells", [True, False])
+@pytest.mark.parametrize(("tells", "counts"), [(True, True), (True, False), (False, False)])
 def test_a_surge_is_held_and_everything_opens_after_it(
-    times: float, wrong: float, tells: bool
+    times: float, wrong: float, tells: bool, counts: bool
 ) -> None:
-    flow = six(surge(SIX_RATE, times, BEGIN, END), tells=tells)
+    flow = six(surge(SIX_RATE, times, BEGIN, END), tells=tells, counts=counts)
     loop = loop_for(six_costs(wrong))
     flow.run(loop, 70.0)
     assert BEGIN < reacted_at(flow) <= BEGIN + 3
@@ -363,3 +369,24 @@ def test_the_same_facts_give_the_same_decisions() -> None:
         flow.run(ControlLoop(LoopConfig(cores=2.0), six_costs()), 60.0)
         stories.append([decision.as_json() for decision in flow.decisions])
     assert stories[0] == stories[1]
+
+
+# Costs that are wrong one against the other.
+
+
+@pytest.mark.parametrize("times", [3.0, 10.0])
+def test_costs_wrong_one_against_the_other_cost_little_of_the_optimum(times: float) -> None:
+    """The cheap ones seem dearer than they are, the dear ones cheaper, as by a calibration."""
+    wrong = {"a": 1.5, "b": 1.5, "c": 1.1, "d": 1.1, "e": 0.7, "f": 0.6}
+    flow = six(surge(SIX_RATE, times, BEGIN, END), noise=0.05)
+    flow.limits = True
+    flow.run(loop_for(six_costs(**wrong)), END)
+    true = flow_model(flow.facts(), six_costs(), {"u1": first_correction(1.0)}, CORES)
+    best = Plans().choose(true, {"u1": SIX_RATE * times}, CORES * (1 - FIXED))
+    kept = [
+        sum(WEIGHTS[name] * flow.kept_at(name, BEGIN + second) for name in SIX)
+        for second in range(1, int(END - BEGIN))
+    ]
+    optimum = sum(WEIGHTS[name] * best.keep[name] for name in SIX)
+    assert statistics.mean(kept) >= 0.85 * optimum
+    assert len(flow.history) <= 8

@@ -31,6 +31,7 @@ class Weather:
     noise: float
     seed: int
     tells: bool
+    counts: bool
     floors: tuple[float, ...]
     lost: int
     """Every so many looks one is missing."""
@@ -61,6 +62,7 @@ weathers = st.builds(
     noise=st.sampled_from([0.0, 0.1, 0.25]),
     seed=st.integers(0, 5),
     tells=st.booleans(),
+    counts=st.booleans(),
     floors=st.tuples(*[st.sampled_from([0.0, 0.05, 0.2])] * 6),
     lost=st.integers(2, 9),
 )
@@ -69,7 +71,12 @@ weathers = st.builds(
 def driven(weather: Weather, loop: ControlLoop) -> SimFlow:
     floors = dict(zip(SIX, weather.floors, strict=True))
     flow = six(
-        weather.rate, floors=floors, noise=weather.noise, seed=weather.seed, tells=weather.tells
+        weather.rate,
+        floors=floors,
+        noise=weather.noise,
+        seed=weather.seed,
+        tells=weather.tells,
+        counts=weather.tells and weather.counts,
     )
     looks = iter(range(100_000))
     flow.spoil = lambda facts: None if next(looks) % weather.lost == 0 else facts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -82,17 +83,15 @@ def test_the_highest_surge_is_what_reading_and_floors_leave() -> None:
 
 def test_batches_that_take_long_without_rows_leave_less_capacity() -> None:
     facts = facts_of()
-    slow = {"u1": replace(first_correction(1.0), fixed=0.4)}
+    slow = {"u1": replace(first_correction(1.0), known=np.array([0.4]))}
+    slower = {"u1": replace(first_correction(1.0), known=np.array([0.8]))}
     model = flow_model(facts, COSTS, slow, 2.0)
     assert model.capacity(0.9, {"u1": 1.0}) == pytest.approx(1.0)
     assert model.capacity(0.9, {"u1": 0.0}) == pytest.approx(1.8)
     # Slower than `every`: batches follow one another, twice as long as they must be.
-    slower = flow_model(facts, COSTS, {"u1": replace(slow["u1"], fixed=0.8)}, 2.0)
-    assert slower.units[0].span == 1.6
+    assert flow_model(facts, COSTS, slower, 2.0).units[0].span == 1.6
     asked = facts_of(a=QueryFacts(deadline=2.4))
-    assert flow_model(asked, COSTS, {"u1": replace(slow["u1"], fixed=0.8)}, 2.0).units[
-        0
-    ].span == pytest.approx(1.2)
+    assert flow_model(asked, COSTS, slower, 2.0).units[0].span == pytest.approx(1.2)
 
 
 def _within(kept: float, of: float) -> float:
@@ -181,7 +180,18 @@ def test_plans_are_made_ahead_and_serve_any_speed_and_capacity() -> None:
     ((_, planner),) = plans._planners.values()
     met = planner.fragments[0].misses
     assert 0 < met <= len(AHEAD)
-    slower = replace(model, units=(replace(model.units[0], factor=3.0, fixed=0.3, span=2.0),))
+    unit = model.units[0]
+    slow = replace(
+        unit,
+        reading=3 * unit.reading,
+        families=tuple(
+            replace(f, row=3 * f.row, parts=tuple(replace(p, own=3 * p.own) for p in f.parts))
+            for f in unit.families
+        ),
+        fixed=0.3,
+        span=2.0,
+    )
+    slower = replace(model, units=(slow,))
     for times in (2.2, 2.7, 4.4, 9.0, 15.0):
         choice = plans.choose(slower, {"u1": 2200.0 / 3 * times}, 1.1)
         assert choice.method == "exact"

@@ -66,8 +66,7 @@ def test_a_look_sees_batches_rows_gates_and_delays(spark: SparkSession, tmp_path
 @pytest.fixture
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure once, on the sample as it is: a session that interprets plans is slow."""
-    monkeypatch.setattr(calibrate_module, "ROUNDS", 1)
-    monkeypatch.setattr(calibrate_module, "SHORT_SECONDS", 0.0)
+    monkeypatch.setattr(calibrate_module, "LONG_SECONDS", 0.0)
 
 
 @pytest.mark.usefixtures("_quick")
@@ -78,7 +77,7 @@ def test_costs_are_measured_each_query_alone(spark: SparkSession, tmp_path: Path
     flow.sql("fine", SUM.replace("'5 seconds'", "'30 seconds', '1 second'"), MEMORY)
     flow.sql("plain", "SELECT id FROM s WHERE n > 100", MEMORY)
     lay(tmp_path / "s", *(row(i, i % 60, k=f"k{i % 7}") for i in range(400)))
-    costs = calibrate(spark, flow.spec(), tmp_path / "sample", rows=400)
+    costs = calibrate(spark, flow.spec(), tmp_path / "sample", rows=400, rounds=1)
     assert set(costs.queries) == {"a", "b", "fine", "plain"}
     assert costs.of_source("s") > 0
     assert costs.measured_at is not None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from evenflow.errors import ConfigError
 from evenflow.spark.source.generator_options import GENERATORS, begin, generator_settings
-from evenflow.spark.source.generator_source import GeneratorReader
+from evenflow.spark.source.generator_source import GeneratorReader, rows_waiting
 
 
 @pytest.mark.parametrize(
@@ -122,6 +123,18 @@ def test_what_waits_behind_a_limit_is_told(clock: _Clock, tmp_path: Path) -> Non
     limit.write_text("not a number")
     assert made.latestOffset(end, made.getDefaultReadLimit())["rows"] == 200
     assert made.reportLatestOffset() == {"rows": 200}
+
+
+def test_what_waits_is_known_at_any_time(clock: _Clock) -> None:
+    made, finite = reader(clock), reader(clock, rows="250")
+    clock.seconds += 2
+    offset = made.latestOffset(made.initialOffset(), made.getDefaultReadLimit())
+    read = json.dumps({**offset, "tick": offset["tick"] - 1, "index": 4, "rows": 194})
+    assert rows_waiting(made._settings, read, clock.seconds) == 6
+    assert rows_waiting(made._settings, json.dumps(offset), clock.seconds + 1) == 100
+    assert rows_waiting(finite._settings, json.dumps(offset), clock.seconds + 9) == 50
+    for other in ("-", '{"logOffset": 3}', "[]", '{"tick": null, "index": 0, "rows": 0}'):
+        assert rows_waiting(made._settings, other, clock.seconds) is None
 
 
 def test_a_finite_stream_is_all_there_now_or_comes_as_time_passes(clock: _Clock) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evenflow.spark.unit.under_way import batch_under_way, offset_lines, rows_between, rows_due
+from evenflow.spark.unit.under_way import batch_under_way, offset_lines, rows_between
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,23 +38,6 @@ def log(checkpoint: Path, batch: int, *offsets: str, committed: bool = False) ->
 )
 def test_rows_are_told_where_offsets_count_them(start: str, end: str, rows: int | None) -> None:
     assert rows_between(start, end) == rows
-
-
-@pytest.mark.parametrize(
-    ("end", "began", "due"),
-    [
-        ('{"tick": 20, "rows": 1000}', 102.1, 0),
-        ('{"tick": 20, "rows": 1000}', 105.0, 3000),
-        ('{"tick": 10, "rows": 1000}', 105.0, 0),
-        ('{"logOffset": 3}', 105.0, None),
-        ("-", 105.0, None),
-    ],
-)
-def test_what_a_limit_held_back_follows_from_the_clock(
-    end: str, began: float, due: int | None
-) -> None:
-    """A tick is a tenth of a second, tick 0 was at 100; a thousand rows came in a second."""
-    assert rows_due('{"tick": 10, "rows": 0}', end, began, 100.0) == due
 
 
 def test_offsets_of_a_batch_that_is_not_there_are_unknown(tmp_path: Path) -> None:

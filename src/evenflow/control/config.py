@@ -15,24 +15,25 @@ class LoopConfig:
     cores: float = 1.0
     """Of the process, or of the cluster that it uses."""
 
-    utilisation: float = 0.9
+    utilisation: float = 0.93
     """Share of the cores that batches may take. Near 1 a batch that is a little longer makes the
     next one longer too; far below it tuples are dropped that would have fitted."""
 
-    tolerance: float = 0.1
+    tolerance: float = 0.08
     """How far load may be above the capacity before the loop acts: less than what `utilisation`
     leaves, or it acts too late; too little, and it acts on noise."""
 
-    patience: float = 1.5
-    """For how many batches load must have fallen before gates open wider. More than one, or a
-    single small batch opens them."""
+    patience: float = 0.9
+    """For how many batches load must have fallen before gates open wider. The first one shows it
+    when it begins, so that below 1 the second one has begun, or is about to; less, and a single
+    small batch opens them, more, and they open one batch later."""
 
     margin: float = 0.05
     """How far below the capacity load must be when gates open wider, so that they do not shut
     again at once. Load that just fits opens them after twice the patience."""
 
-    gain: float = 0.02
-    """Share of the value that wider gates must bring to be worth a change."""
+    gain: float = 0.04
+    """What wider gates must bring to be worth a change, for the value that is kept already."""
 
     most_changes: int = 20
     """Per minute. A few of them are kept back for surges and for opening at the end."""

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from evenflow.control.facts import Batch, UnitFacts
     from evenflow.control.model import FlowModel, UnitModel
 
+ENOUGH = 0.4
+"""How much of a span must have passed for what came meanwhile to tell a rate: tuples may come in
+steps."""
 SILENT = 3.0
 """A unit that has begun no batch for so many times `every` gets no rows: Spark then begins none."""
 OVERDUE = 1.5
@@ -60,10 +63,13 @@ def demand(
     """
     if unit.under_way is None and _is_silent(unit, now):
         return Demand(rate=0.0, pressure=0.0)
-    rate = arrival_rate(unit)
+    rate = _rate_now(unit, model.span, now)
     batch = unit.under_way
     if batch is None:
-        waiting = _next_rows(unit.last, rate * max(unit.every, model.span), adaptive)
+        ahead = rate * max(unit.every, model.span)
+        if unit.waiting is not None and unit.last is not None:
+            ahead = rate * max(0.0, unit.every - (now - unit.last.began))
+        waiting = _next_rows(unit, unit.last, ahead, adaptive)
         return Demand(rate=rate, pressure=waiting / model.span)
     gone = max(0.0, now - batch.began)
     rows = batch.rows
@@ -77,16 +83,39 @@ def demand(
     lasts = _seconds(flow, model, rows, gates) / batch.share
     if gone > lasts:
         lasts = gone * (GROWTH if gone > OVERDUE * lasts else 1.0)
-    waiting = _next_rows(batch, rate * max(lasts, unit.every, model.span), adaptive)
+    ahead = max(lasts, unit.every, model.span) - (0.0 if unit.waiting is None else gone)
+    waiting = _next_rows(unit, batch, rate * max(0.0, ahead), adaptive)
     return Demand(rate=rate, pressure=waiting / model.span)
 
 
-def _next_rows(batch: Batch | None, arriving: float, adaptive: bool) -> float:
-    """Return how many rows the batch after the newest will hold."""
+def _rate_now(unit: UnitFacts, span: float, now: float) -> float:
+    """Return tuples per second that arrive: since the newest batch began, if that is long enough.
+
+    Sources that tell at any time what waits show a surge before the next batch does.
+    """
+    newest = unit.newest
+    if newest is None or newest.behind is None or unit.waiting is None:
+        return arrival_rate(unit)
+    gone = now - newest.began
+    if gone < ENOUGH * span:
+        return arrival_rate(unit)
+    return max(0.0, unit.waiting - newest.behind) / gone
+
+
+def _next_rows(unit: UnitFacts, batch: Batch | None, arriving: float, adaptive: bool) -> float:
+    """Return how many rows the batch after the newest will hold.
+
+    Args:
+        unit: The unit.
+        batch: Its newest.
+        arriving: What comes until the next one begins: from now on, if it is known what waits now,
+            else since the newest began.
+        adaptive: All that waits can be had.
+    """
     if batch is None:
         return 0.0
     behind, rows = batch.behind or 0, batch.rows or 0
-    waiting = behind + arriving
+    waiting = arriving + (behind if unit.waiting is None else unit.waiting)
     if rows and behind > LIMITED * rows and not adaptive:
         # It read as much as it was allowed to, and so will the next, or not much more.
         return min(waiting, GROWN * rows)
@@ -123,12 +152,12 @@ def _is_silent(unit: UnitFacts, now: float) -> bool:
 
 
 def _seconds(flow: FlowModel, model: UnitModel, rows: float, gates: Mapping[str, float]) -> float:
-    return model.fixed + model.factor * flow.work(model, rows, gates)
+    return model.fixed + flow.work(model, rows, gates)
 
 
 def _rows_in(
     flow: FlowModel, model: UnitModel, seconds: float, gates: Mapping[str, float]
 ) -> float:
     """Return how many rows a batch of some machine-seconds has had."""
-    per_row = model.factor * flow.work(model, 1.0, gates)
+    per_row = flow.work(model, 1.0, gates)
     return max(0.0, seconds - model.fixed) / per_row if per_row > 0 else 0.0

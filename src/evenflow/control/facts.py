@@ -55,6 +55,8 @@ class UnitFacts:
     batches: tuple[Batch, ...] = ()
     """Those that are done, the newest last; only the latest few."""
     under_way: Batch | None = None
+    waiting: int | None = None
+    """Rows that its sources have now and no batch has taken, if they tell at any time."""
     gated_trunk: bool = False
     """Tuples that no query keeps are dropped before the trunk, not behind it."""
 

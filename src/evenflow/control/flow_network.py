@@ -29,8 +29,6 @@ class Terms:
     """The stream it reads."""
     worth: float = 1.0
     """What weights of its queries, for what they give of a tuple, are multiplied by."""
-    factor: float = 1.0
-    """What its costs are multiplied by."""
     selectivities: Mapping[str, float] = field(default_factory=dict)
     """By query; 1 if not given."""
 
@@ -94,13 +92,13 @@ class _Builder:
         return FlowNetwork(network=network, outputs=self._outputs)
 
     def _add_unit(self, unit: UnitModel, terms: Terms) -> None:
-        self._operator(f"read-{unit.id}", terms.input, unit.reading * terms.factor, never=True)
+        self._operator(f"read-{unit.id}", terms.input, unit.reading, never=True)
         before = terms.input
         if unit.trunk > 0:
-            before = self._operator(f"trunk-{unit.id}", terms.input, unit.trunk * terms.factor)
+            before = self._operator(f"trunk-{unit.id}", terms.input, unit.trunk)
         for number, family in enumerate(unit.families):
             name = f"family-{unit.id}-{number}"
-            row = self._operator(name, before, family.row * terms.factor)
+            row = self._operator(name, before, family.row)
             for part in family.parts:
                 self._add_part(unit, part, row, terms)
 
@@ -108,7 +106,7 @@ class _Builder:
         output = self._operator(
             f"{part.query}-{unit.id}",
             row,
-            part.own * terms.factor,
+            part.own,
             kind=OperatorKind.AGGREGATE,
             never=part.never,
             selectivity=terms.selectivities.get(part.query, 1.0),

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from evenflow.control.correction import Correction, first_correction
-from evenflow.control.model import flow_model
+from evenflow.control.model import calibrated_unit, flow_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -66,6 +66,8 @@ class Learned:
         self._config = config
         self.costs = costs
         self.corrections: dict[str, Correction] = {}
+        self.model: FlowModel | None = None
+        """What the last look came to."""
         self.squeeze = 1.0
         """Share of the capacity that is used, at least `least_squeeze`. Below 1 while answers are
         late although the load should fit: something costs more than the model knows."""
@@ -86,16 +88,16 @@ class Learned:
         for unit in facts.units:
             certainty = self.costs.certainty(unit.queries)
             self.corrections.setdefault(unit.id, first_correction(certainty))
-        model = flow_model(facts, self.costs, self.corrections, self._config.cores)
         for unit in facts.units:
-            self._learn_unit(unit, model, history)
+            self._learn_unit(unit, facts, history)
         for gone in set(self.corrections) - {unit.id for unit in facts.units}:
             for known in (self.corrections, self._batches, self._seen):
                 known.pop(gone, None)
-        return flow_model(facts, self.costs, self.corrections, self._config.cores)
+        self.model = flow_model(facts, self.costs, self.corrections, self._config.cores)
+        return self.model
 
-    def _learn_unit(self, unit: UnitFacts, model: FlowModel, history: GateHistory) -> None:
-        own = next(each for each in model.units if each.id == unit.id)
+    def _learn_unit(self, unit: UnitFacts, facts: FlowFacts, history: GateHistory) -> None:
+        own = calibrated_unit(unit, facts, self.costs, self.corrections[unit.id].fixed)
         seen = self._seen.get(unit.id, -1)
         if unit.last is not None and unit.last.number < seen:
             seen = -1  # another unit under the same name
@@ -104,12 +106,14 @@ class Learned:
                 continue
             self._seen[unit.id] = batch.number
             self._batches[unit.id] = self._batches.get(unit.id, 0) + 1
-            work = model.work(own, batch.rows, history.of(batch))
+            per_tuple = own.costs(history.of(batch))
+            times = batch.rows / self._config.cores
+            works = {part: cost * times for part, cost in per_tuple.items()}
             known = self.corrections[unit.id]
             cold = self._batches[unit.id] <= self._config.warm_up
-            if cold and batch.machine_seconds > known.expected(work):
+            if cold and batch.machine_seconds > known.expected(works):
                 continue  # slow because it is cold; one that is fast says that costs are lower
-            self.corrections[unit.id] = known.seen(work, batch.machine_seconds)
+            self.corrections[unit.id] = known.seen(works, batch.machine_seconds)
 
     def judge(
         self, facts: FlowFacts, model: FlowModel, history: GateHistory, *, fits: bool

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from evenflow.control.model import UnitModel
     from evenflow.control.view import View
 
-SPANS = 2.0
+SPANS = 1.5
 """How many spans the longest batch may take."""
 LEAST_ROWS, MOST_ROWS = 100, 10**9
 CHANGE = 0.15
@@ -72,7 +72,7 @@ class Limits:
 
 def _most_rows(view: View, unit: UnitModel, gates: Mapping[str, float]) -> float:
     """Return how many rows a batch can have and take no longer than it may."""
-    per_row = unit.factor * view.model.work(unit, 1.0, gates)
+    per_row = view.model.work(unit, 1.0, gates)
     return max(0.0, SPANS * unit.span - unit.fixed) / per_row if per_row > 0 else MOST_ROWS
 
 

@@ -105,6 +105,8 @@ class ControlLoop:
         self._changes: deque[float] = deque()
         self._recent: deque[tuple[float, Mapping[str, float]]] = deque()
         """Pressure of the looks since load last exceeded the capacity, or gates changed."""
+        self._piled = False
+        """The gates in force were chosen for rows that had piled up, and no batch has had them."""
         self._number = last_number
         self._gaps: tuple[str, ...] = ("nothing was seen yet",)
         self._view: View | None = None
@@ -157,7 +159,7 @@ class ControlLoop:
 
     def snapshot(self) -> LoopSnapshot:
         """Return how it stands."""
-        known = sorted(self._learned.corrections.items())
+        model = self._learned.model
         return LoopSnapshot(
             state=self._state,
             gates=tuple(sorted(self._history.now.items())),
@@ -166,7 +168,9 @@ class ControlLoop:
             decisions=self._number,
             changes=tuple(self._changes),
             squeeze=self._learned.squeeze,
-            corrections=tuple((unit, each.fixed, each.factor) for unit, each in known),
+            corrections=tuple(
+                (unit.id, unit.fixed, unit.factor) for unit in (model.units if model else ())
+            ),
             view=self._view,
         )
 
@@ -226,7 +230,7 @@ class ControlLoop:
     def _wider(self, view: View) -> Choice | None:
         """Return wider gates if load has been low for long enough."""
         config = self._config
-        patience = config.patience * view.span
+        patience = 0.0 if self._piled and not view.piled else config.patience * view.span
         while len(self._recent) > 1 and view.at - self._recent[1][0] >= 2 * patience:
             self._recent.popleft()
         since = self._recent[0][0]
@@ -238,8 +242,7 @@ class ControlLoop:
             return choice
         if view.open_load <= room:
             return None  # all gates can open soon, in one change instead of two
-        gained = view.model.value(choice.keep) - view.model.value(self._history.now)
-        if gained >= config.gain:
+        if view.model.value(choice.keep) >= view.model.value(self._history.now) * (1 + config.gain):
             return choice
         if view.at - since >= 2 * patience:
             choice = self._at_most(view, 2 * patience, view.capacity)
@@ -288,6 +291,7 @@ class ControlLoop:
         )
         self._changes.append(now)
         self._recent.clear()
+        self._piled = view.piled
         self._pending = _Change(decision=decision, at=now)
         self._move(Input.DROPS_ASKED if keep else Input.OPEN_ASKED)
         effects.append(Record(entry=decision))
@@ -308,8 +312,7 @@ class ControlLoop:
             "batch_seconds": {
                 unit.id: round(
                     unit.fixed
-                    + unit.factor
-                    * view.model.work(unit, view.pressure[unit.id] * unit.span, choice.keep),
+                    + view.model.work(unit, view.pressure[unit.id] * unit.span, choice.keep),
                     3,
                 )
                 for unit in view.model.units

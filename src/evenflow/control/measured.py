@@ -77,7 +77,6 @@ def measured_network(
         unit.id: Terms(
             input=_input(unit),
             worth=1 / view.rates[unit.id],
-            factor=unit.factor,
             selectivities=selectivities,
         )
         for unit in view.model.units

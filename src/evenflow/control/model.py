@@ -8,7 +8,7 @@ them. `flow_network` has the same as a network for planners.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from evenflow.control.facts import FlowFacts, UnitFacts
     from evenflow.model.costs import Costs
 
+READING, TRUNK = "reading ", "trunk "
+"""Parts of a unit that are no query's: no query has such a name."""
 LEAST_CAPACITY = 0.05
 """Share of the cores that is left for rows, however much batches take without them."""
 
@@ -43,7 +45,7 @@ class FamilyModel:
 
 @dataclass(frozen=True, kw_only=True)
 class UnitModel:
-    """What a unit costs, in processor-seconds per tuple by the calibration."""
+    """What a unit costs, in processor-seconds per tuple: the calibration, corrected."""
 
     id: str
     sources: tuple[str, ...]
@@ -52,20 +54,48 @@ class UnitModel:
     """0 if nothing can be dropped before it: it then counts as reading."""
     families: tuple[FamilyModel, ...]
     fixed: float
+    """Machine-seconds that a batch takes without rows."""
     factor: float
+    """What it costs with all gates open, for what the calibration says."""
     span: float
     """Seconds that its batches should take at most."""
 
     def per_tuple(self, keep: Mapping[str, float]) -> float:
-        """Return what a tuple costs by the calibration at some gates."""
-        cost, most = self.reading, 0.0
+        """Return what a tuple costs at some gates."""
+        return sum(self.costs(keep).values())
+
+    def costs(self, keep: Mapping[str, float]) -> dict[str, float]:
+        """Return what a tuple costs at some gates, by what is corrected on its own."""
+        found, most = {READING: self.reading}, 0.0
         for family in self.families:
             kept = [1.0 if p.never else keep.get(p.query, 1.0) for p in family.parts]
             largest = max(kept, default=0.0)
-            cost += family.row * largest
-            cost += sum(p.own * k for p, k in zip(family.parts, kept, strict=True))
+            if family.row > 0:
+                found[row_of(family)] = family.row * largest
+            for part, fraction in zip(family.parts, kept, strict=True):
+                found[part.query] = found.get(part.query, 0.0) + part.own * fraction
             most = max(most, largest)
-        return cost + self.trunk * most
+        if self.trunk > 0:
+            found[TRUNK] = self.trunk * most
+        return found
+
+    def corrected(self, correction: Correction) -> UnitModel:
+        """Return it with what its batches have told."""
+        families = tuple(
+            FamilyModel(
+                row=family.row * correction.of(row_of(family)),
+                parts=tuple(replace(p, own=p.own * correction.of(p.query)) for p in family.parts),
+            )
+            for family in self.families
+        )
+        made = replace(
+            self,
+            reading=self.reading * correction.of(READING),
+            trunk=self.trunk * correction.of(TRUNK),
+            families=families,
+        )
+        calibrated = self.per_tuple({})
+        return replace(made, factor=made.per_tuple({}) / calibrated if calibrated > 0 else 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +112,7 @@ class FlowModel:
                 yield from family.parts
 
     def work(self, unit: UnitModel, rows: float, keep: Mapping[str, float]) -> float:
-        """Return machine-seconds that rows of a unit should take by the calibration."""
+        """Return machine-seconds that rows of a unit should take."""
         return rows * unit.per_tuple(keep) / self.cores
 
     def load(self, rates: Mapping[str, float], keep: Mapping[str, float]) -> float:
@@ -92,9 +122,7 @@ class FlowModel:
             rates: Tuples per second by unit.
             keep: Fractions by query; those not named keep everything.
         """
-        return sum(
-            rates.get(unit.id, 0.0) * unit.factor * unit.per_tuple(keep) for unit in self.units
-        )
+        return sum(rates.get(unit.id, 0.0) * unit.per_tuple(keep) for unit in self.units)
 
     def floors(self) -> dict[str, float]:
         """Return the smallest fractions that may be: floors, and all of what is never shed."""
@@ -124,17 +152,33 @@ class FlowModel:
         return kept / total if total > 0 else 1.0
 
 
+def row_of(family: FamilyModel) -> str:
+    """Return how the row of a family is called among what is corrected."""
+    return f"row of {min((part.query for part in family.parts), default='')}"
+
+
 def flow_model(
     facts: FlowFacts, costs: Costs, corrections: Mapping[str, Correction], cores: float
 ) -> FlowModel:
     """Return the model of a flow as it stands."""
-    units = tuple(_unit_model(unit, facts, costs, corrections[unit.id]) for unit in facts.units)
+    units = tuple(
+        calibrated_unit(unit, facts, costs, corrections[unit.id].fixed).corrected(
+            corrections[unit.id]
+        )
+        for unit in facts.units
+    )
     return FlowModel(units=units, cores=cores)
 
 
-def _unit_model(
-    unit: UnitFacts, facts: FlowFacts, costs: Costs, correction: Correction
-) -> UnitModel:
+def calibrated_unit(unit: UnitFacts, facts: FlowFacts, costs: Costs, fixed: float) -> UnitModel:
+    """Return the model of a unit by the calibration alone.
+
+    Args:
+        unit: The unit.
+        facts: The look.
+        costs: As calibrated.
+        fixed: Machine-seconds that its batches take without rows.
+    """
     running = [name for name in unit.queries if facts.queries[name].running]
     trunk = max((costs.of_query(name).trunk for name in running), default=0.0)
     reading = sum(map(costs.of_source, unit.sources)) / max(1, len(unit.sources))
@@ -146,9 +190,9 @@ def _unit_model(
         families=tuple(
             made for family in unit.families if (made := _family(family, facts, costs)).parts
         ),
-        fixed=correction.fixed,
-        factor=correction.factor,
-        span=_span(unit, facts, correction.fixed),
+        fixed=fixed,
+        factor=1.0,
+        span=_span(unit, facts, fixed),
     )
 
 

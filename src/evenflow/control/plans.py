@@ -1,8 +1,9 @@
 """Plans made ahead, and the choice of one when load changes (section 4, phases 1 and 3).
 
-The network that is planned for has costs as calibrated and a capacity of 1; how fast the flow
-really is, and how much of the machine rows may take, are in the rates that it is asked for. So a
-plan holds for any correction of the costs, and what `exact` has met is met for good.
+The network that is planned for has the costs of a unit for one another, rounded, and a capacity of
+1; how fast the flow really is, and how much of the machine rows may take, are in the rates that it
+is asked for. So a planner serves while costs are corrected, and what `exact` has met is met for
+good. What rounding does to the load is made up for by the rates, too.
 """
 
 from __future__ import annotations
@@ -20,11 +21,19 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
     from evenflow.control.flow_network import FlowNetwork
-    from evenflow.control.model import FlowModel
+    from evenflow.control.model import FlowModel, UnitModel
 
 MOST_PLANNERS = 32
 STEP = 1.1
 """Ratios of rates between units are rounded to powers of this, so that planners can be kept."""
+COST_STEP = 1.05
+"""Ratios of costs are rounded to powers of this."""
+LEAST_COST = 1e-4
+"""What costs less than this, for the whole unit, costs nothing."""
+ROUNDS = 3
+"""How often a plan is asked for until what it loads is what may be loaded."""
+CLOSE = 0.005
+"""How close to that is close enough."""
 AHEAD = (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 """For these multiples of what fits plans are made before they are needed."""
 GRAIN = 10_000
@@ -71,16 +80,40 @@ class Plans:
         least = Choice(keep={**everything, **floors}, fits=False, method="floors")
         if model.load(rates, floors) >= capacity:
             return least
+        room = capacity
+        best: Choice | None = None
+        for _ in range(ROUNDS):
+            try:
+                found = self._planned(model, rates, room, floors)
+            except EvenflowError as exc:
+                # The load fits at the floors, by arithmetic. That no plan was found is a fault,
+                # and the floors are the safe answer to it.
+                return best or replace(least, fits=True, reason=str(exc))
+            load = model.load(rates, found.keep)
+            fits = load <= capacity
+            if fits and (best is None or model.value(found.keep) > model.value(best.keep)):
+                best = found
+            if fits and load >= capacity * (1 - CLOSE):
+                break
+            room *= capacity * (1 - CLOSE / 2) / load
+        return best or _within(model, rates, capacity, floors, found)
+
+    def _planned(
+        self,
+        model: FlowModel,
+        rates: Mapping[str, float],
+        capacity: float,
+        floors: Mapping[str, float],
+    ) -> Choice:
+        """Return what a planner finds; its load is that of the rounded costs."""
         asked = _scaled(model, rates, capacity)
-        try:
-            network, planner = self._planner(model, asked)
-            plan = planner.plan({unit: asked[unit] for unit in planner.network.inputs})
-        except EvenflowError as exc:
-            # The load fits at the floors, by arithmetic. That no plan was found is a fault, and
-            # the floors are the safe answer to it.
-            return replace(least, fits=True, reason=str(exc))
+        network, planner = self._planner(model, asked)
+        plan = planner.plan({unit: asked[unit] for unit in planner.network.inputs})
         kept = network.keep(plan.throughput, asked)
-        keep = {name: _rounded(kept.get(name, 1.0), floors.get(name, 0.0)) for name in everything}
+        keep = {
+            part.query: _rounded(kept.get(part.query, 1.0), floors.get(part.query, 0.0))
+            for part in model.parts()
+        }
         return Choice(keep=keep, fits=True, method=plan.method, reason=plan.reason)
 
     def prepare(self, model: FlowModel, rates: Mapping[str, float], capacity: float) -> None:
@@ -96,7 +129,7 @@ class Plans:
         key = self._key(model, asked)
         if key not in self._planners:
             terms = {unit: Terms(input=unit, worth=worth) for unit, worth in _worths(asked)}
-            network = flow_network(model, terms, 1.0)
+            network = flow_network(_in_ratios(model), terms, 1.0)
             self._planners[key] = network, Exact(network.network)
             if len(self._planners) > MOST_PLANNERS:
                 self._planners.popitem(last=False)
@@ -104,17 +137,69 @@ class Plans:
         return self._planners[key]
 
     def _key(self, model: FlowModel, asked: Mapping[str, float]) -> Hashable:
-        shape = tuple(replace(unit, fixed=0.0, factor=1.0, span=1.0) for unit in model.units)
-        return shape, tuple(_worths(asked))
+        return _in_ratios(model), tuple(_worths(asked))
 
 
 def _scaled(model: FlowModel, rates: Mapping[str, float], capacity: float) -> dict[str, float]:
-    """Return rates at which the flow, were it as calibrated, would load a capacity of 1 alike."""
+    """Return rates at which the flow, did a tuple cost 1, would load a capacity of 1 alike."""
     return {
-        unit.id: rates[unit.id] * unit.factor / capacity
+        unit.id: rates[unit.id] * unit.per_tuple({}) / capacity
         for unit in model.units
         if rates.get(unit.id, 0.0) > 0
     }
+
+
+def _in_ratios(model: FlowModel) -> FlowModel:
+    """Return the model with costs for those of a whole tuple, rounded."""
+    return replace(model, units=tuple(map(_unit_in_ratios, model.units)), cores=1.0)
+
+
+def _unit_in_ratios(unit: UnitModel) -> UnitModel:
+    whole = unit.per_tuple({})
+
+    def ratio(cost: float) -> float:
+        share = cost / whole if whole > 0 else 0.0
+        if share < LEAST_COST:
+            return 0.0
+        return float(COST_STEP ** round(math.log(share, COST_STEP)))
+
+    families = tuple(
+        replace(
+            family,
+            row=ratio(family.row),
+            parts=tuple(replace(part, own=ratio(part.own)) for part in family.parts),
+        )
+        for family in unit.families
+    )
+    return replace(
+        unit,
+        reading=ratio(unit.reading),
+        trunk=ratio(unit.trunk),
+        families=families,
+        fixed=0.0,
+        factor=1.0,
+        span=1.0,
+    )
+
+
+def _within(
+    model: FlowModel,
+    rates: Mapping[str, float],
+    capacity: float,
+    floors: Mapping[str, float],
+    choice: Choice,
+) -> Choice:
+    """Return gates between those chosen and the floors, so that load fits.
+
+    Load is convex in the fractions: on the way from one to the other it is nowhere above the line.
+    """
+    least, most = model.load(rates, floors), model.load(rates, choice.keep)
+    way = (capacity - least) / (most - least)
+    keep = {
+        name: _rounded(floor + way * (choice.keep[name] - floor), floor)
+        for name, floor in ((name, floors.get(name, 0.0)) for name in choice.keep)
+    }
+    return replace(choice, keep=keep)
 
 
 def _worths(asked: Mapping[str, float]) -> list[tuple[str, float]]:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from evenflow.control.model import FlowModel
 
 
+PILED = 1.2
+"""How many times what arrives a unit is asked for if rows have piled up."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class View:
     """A look, judged by the model."""
@@ -45,6 +49,11 @@ class View:
     def open_load(self) -> float:
         """With all gates open."""
         return self.model.load(self.pressure, {})
+
+    @property
+    def piled(self) -> bool:
+        """Whether more is planned for than arrives."""
+        return any(self.pressure[unit] > PILED * rate for unit, rate in self.rates.items())
 
     @property
     def span(self) -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from evenflow.control.facts import NEVER, Batch, FlowFacts, QueryFacts, UnitFacts
 from evenflow.model.operator import Shed, upstream
 from evenflow.schedule.request import QueryState
-from evenflow.spark.unit.under_way import batch_under_way, offset_lines, rows_due
+from evenflow.spark.unit.under_way import batch_under_way, offset_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 MOST_BATCHES = 8
 """Batches of a unit that a look tells."""
 
-CLOCKED = 2
-"""Of so many of them it is reckoned what sources of ours held back: rates need two."""
+COUNTED = 2
+"""Of so many of them sources are asked what they held back: rates need two."""
 
 Interval = tuple[float, float]
 
@@ -69,8 +69,8 @@ class Watched(Protocol):
         """Limit what a batch reads of a source; return whether that can be done."""
         ...
 
-    def clock(self, source: str) -> float | None:
-        """Return by which clock tuples of a source are due, if by one."""
+    def waiting(self, source: str, offset: str, at: float) -> int | None:
+        """Return how many tuples of a source wait behind an offset, if it tells at any time."""
         ...
 
 
@@ -79,12 +79,18 @@ def look(run: Watched, now: float) -> FlowFacts:
     runs = [each for each in run.runs if each.unit.queries]
     for each in runs:
         each.update_pace()
-    told = {each.unit.id: _timed(run, each, _done(each), _begun(each)) for each in runs}
+    told = {each.unit.id: _counted(run, each, _done(each), _begun(each)) for each in runs}
     busy = {
         unit: [*(_interval(batch, now) for batch in done), *(_interval(b, now) for b in begun)]
         for unit, (done, begun) in told.items()
     }
-    units = tuple(_unit(each, *told[each.unit.id], busy, now) for each in runs)
+    units = tuple(
+        replace(
+            _unit(each, *told[each.unit.id], busy, now),
+            waiting=_waiting(run, each, *told[each.unit.id], now),
+        )
+        for each in runs
+    )
     return FlowFacts(at=now, units=units, queries=_queries(run, runs), gates=dict(run.gates))
 
 
@@ -141,26 +147,30 @@ def _gates(run: UnitRun, batch: int) -> dict[str, float]:
     return {names[part]: fraction for part, fraction in kept.items() if part in names}
 
 
-def _timed(
+def _counted(
     run: Watched, unit: UnitRun, done: list[Batch], begun: list[Batch]
 ) -> tuple[list[Batch], list[Batch]]:
-    """Return batches, the newest with what sources of ours held back."""
+    """Return batches, the newest with what their sources held back."""
     for batches in (done, begun):
-        for at, batch in list(enumerate(batches))[-CLOCKED:]:
+        for at, batch in list(enumerate(batches))[-COUNTED:]:
             if batch.behind is None:
-                batches[at] = replace(batch, behind=_due(run, unit, batch))
+                behind = _waiting_behind(run, unit, batch.number, batch.began)
+                batches[at] = replace(batch, behind=behind)
     return done, begun
 
 
-def _due(run: Watched, unit: UnitRun, batch: Batch) -> int | None:
-    checkpoint = unit.directory.checkpoint
-    starts = unit.by_source(offset_lines(checkpoint, batch.number - 1))
-    ends = unit.by_source(offset_lines(checkpoint, batch.number))
-    due = []
-    for (source, start), (_, end) in zip(starts, ends, strict=False):
-        clock = run.clock(source)
-        due.append(None if clock is None else rows_due(start, end, batch.began, clock))
-    return _total(due)
+def _waiting(
+    run: Watched, unit: UnitRun, done: Sequence[Batch], begun: Sequence[Batch], now: float
+) -> int | None:
+    """Return rows that wait now, and no batch that is known of has taken."""
+    known = [*done, *begun]
+    return _waiting_behind(run, unit, known[-1].number, now) if known else None
+
+
+def _waiting_behind(run: Watched, unit: UnitRun, batch: int, at: float) -> int | None:
+    """Return rows that wait at some time behind where a batch has read, if all sources tell."""
+    ends = unit.by_source(offset_lines(unit.directory.checkpoint, batch))
+    return _total((run.waiting(source, end, at) for source, end in ends), all_of=True)
 
 
 def _spacing(before: BatchReport | None, report: BatchReport) -> float | None:

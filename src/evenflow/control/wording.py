@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from evenflow.control.view import View
 
 MOST_NAMED = 4
-PILED_UP = 1.5
-"""How many times what arrives the next batch must hold for its rows to be called piled up."""
 
 
 def why_drops(view: View, choice: Choice) -> str:
@@ -39,7 +37,7 @@ def why_wider(view: View, choice: Choice) -> str:
 def _rows(view: View) -> str:
     arriving = sum(view.rates.values())
     told = f"{arriving:,.0f} rows/s are read"
-    if sum(view.pressure.values()) > PILED_UP * arriving:
+    if view.piled:
         told += " and rows have piled up"
     return told
 

@@ -3,8 +3,8 @@
 Queries of a stack share one stage, so that nothing tells them apart while they run. Here each is
 built as it would run, over a sample in memory instead of a stream, and its work is thrown away.
 What is measured is the processor time of Spark's processes, as the difference to reading alone;
-medians of a few rounds. State and sinks are not in it: the factor that a running unit is corrected
-by has them.
+the least of a few rounds. State and sinks are not in it: the factors that a running unit is
+corrected by have them.
 
 It takes all cores, so it is done before the units start. `record` reads the sources for the sample.
 """
@@ -48,11 +48,10 @@ if TYPE_CHECKING:
     from evenflow.spark.compile.trunk import Trunk
 
 SAMPLE_ROWS = 10_000
-TIMES = 20
-"""How often the sample is read at once where it would be too short to be measured."""
-LONG_TIMES = 4
-"""How often it is read otherwise."""
-SHORT_SECONDS = 0.6
+MOST_TIMES, LEAST_TIMES = 20, 4
+"""How often the sample is read at once, so that it is not too short to be measured."""
+LONG_SECONDS = 1.5
+"""Processor time that is enough."""
 ROUNDS = 3
 BUDGET_SECONDS = 60.0
 """After this the queries that are left are guessed."""
@@ -65,14 +64,14 @@ class Timing:
     rounds: tuple[float, ...]
 
     @property
-    def median(self) -> float:
-        """The middle one."""
-        return statistics.median(self.rounds)
+    def least(self) -> float:
+        """The least: whatever else takes processor time, as code that is compiled, only adds."""
+        return min(self.rounds)
 
     @property
     def spread(self) -> float:
-        """How far rounds are apart, for the median."""
-        return (max(self.rounds) - min(self.rounds)) / max(self.median, 1e-12)
+        """How far most rounds are above the least, for it."""
+        return (statistics.median(self.rounds) - self.least) / max(self.least, 1e-12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +97,7 @@ def calibrate(
     folder: Path,
     *,
     rows: int = SAMPLE_ROWS,
+    rounds: int = ROUNDS,
     budget: float = BUDGET_SECONDS,
     on_step: Callable[[str], None] | None = None,
 ) -> Costs:
@@ -108,6 +108,7 @@ def calibrate(
         spec: The flow.
         folder: For the sample.
         rows: Tuples of each source to record.
+        rounds: How often each is measured.
         budget: Seconds after which it stops measuring.
         on_step: Told what is being done.
 
@@ -119,18 +120,19 @@ def calibrate(
     say(f"recording {rows:,} tuples of each source to measure costs")
     record(session, spec, folder, rows)
     say(f"measuring {len(spec.queries)} queries, each alone")
-    return _Calibration(session, spec, folder, time.monotonic() + budget).run()
+    return _Calibration(session, spec, folder, rounds, time.monotonic() + budget).run()
 
 
 class _Calibration:
     """Measures one flow."""
 
     def __init__(
-        self, session: SparkSession, spec: FlowSpec, folder: Path, deadline: float
+        self, session: SparkSession, spec: FlowSpec, folder: Path, rounds: int, deadline: float
     ) -> None:
         self._session = session
         self._spec = spec
         self._folder = folder
+        self._rounds = rounds
         self._deadline = deadline
         self._sources = Sources(session, spec, StateDirectory(folder / "state"))
         self._cores = session.sparkContext.defaultParallelism
@@ -150,7 +152,7 @@ class _Calibration:
             rows = self._shared_rows(alone)
             return Costs(
                 measured_at=time.time(),
-                reading={name: self._read((name,), TIMES).median for name in self._samples},
+                reading={name: self._read((name,), MOST_TIMES).least for name in self._samples},
                 queries={
                     name: each.cost(rows.get(name, 0.0)) for name, each in sorted(alone.items())
                 },
@@ -166,7 +168,7 @@ class _Calibration:
         """Return what some queries cost without the others."""
         parts = [self._unit(unit) for unit in cut(queries)]
         return _Alone(
-            net=sum(net.median for net, _ in parts),
+            net=sum(net.least for net, _ in parts),
             trunk=max(trunk for _, trunk in parts),
             certainty=min(1 / (1 + net.spread) for net, _ in parts),
         )
@@ -203,17 +205,17 @@ class _Calibration:
         """Return what a unit costs beyond reading, and what of it is the trunk's."""
         names = tuple(s.name for s in upstream(unit.trunk) if isinstance(s, Source))
         once = self._measured(self._built(unit, 1), names, 1)
-        is_short = once.median * self._rows(names, 1) < SHORT_SECONDS
-        times = TIMES if is_short else LONG_TIMES
-        reading = self._read(names, TIMES).median
+        taken = max(1e-3, once.least * self._rows(names, 1))
+        times = max(LEAST_TIMES, min(MOST_TIMES, round(LONG_SECONDS / taken)))
+        reading = self._read(names, MOST_TIMES).least
         many = self._measured(self._built(unit, times), names, times)
         net = _less(_slope(once, many, times), reading)
         trunk = 0.0
         if len(upstream(unit.trunk)) > len(names):
             first = self._measured(self._trunk(unit, 1).frame, names, 1)
             more = self._measured(self._trunk(unit, times).frame, names, times)
-            trunk = _less(_slope(first, more, times), reading).median
-        return net, min(trunk, net.median)
+            trunk = _less(_slope(first, more, times), reading).least
+        return net, min(trunk, net.least)
 
     def _read(self, names: tuple[str, ...], times: int) -> Timing:
         """Return what reading the sample costs."""
@@ -232,16 +234,11 @@ class _Calibration:
             )
         return self._reading[names, times]
 
-    def _measured(
-        self, frame: DataFrame, names: Sequence[str], times: int, rounds: int | None = None
-    ) -> Timing:
+    def _measured(self, frame: DataFrame, names: Sequence[str], times: int) -> Timing:
         rows = self._rows(names, times)
         _throw_away(frame)  # compiles
-        return Timing(
-            tuple(
-                self._seconds(partial(_throw_away, frame)) / rows for _ in range(rounds or ROUNDS)
-            )
-        )
+        rounds = range(self._rounds)
+        return Timing(tuple(self._seconds(partial(_throw_away, frame)) / rows for _ in rounds))
 
     def _seconds(self, work: Callable[[], None]) -> float:
         """Return the processor time of some work; on a cluster, time on all cores."""
@@ -303,7 +300,7 @@ def _slope(once: Timing, many: Timing, times: int) -> Timing:
         many: Several times at once, per tuple.
         times: How many.
     """
-    first = once.median
+    first = once.least
     return Timing(tuple((each * times - first) / (times - 1) for each in many.rounds))
 
 

@@ -12,6 +12,7 @@ from evenflow.bench.surge.figures import TrueCosts, optimum
 from evenflow.bench.surge.flow import WEIGHTS
 from evenflow.bench.surge.trial import METHODS, Trial
 from evenflow.errors import UserError
+from evenflow.spark.compile.delay import PACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +24,10 @@ BAR_SURGE = 10
 _REACTION_INTERVALS, _TIMES_UNLOADED, _OF_OPTIMUM, _OF_UNIFORM, _OPEN_INTERVALS = 5, 3, 0.9, 2, 5
 FULL = Trial(method="none", times=10, capacity=1.0, optimum=0.0)
 QUICK = replace(
-    FULL, lead_seconds=22.0, unloaded_seconds=6.0, surge_seconds=12.0, after_seconds=8.0
+    FULL, lead_seconds=25.0, unloaded_seconds=8.0, surge_seconds=15.0, after_seconds=7.0
 )
+FULL_EFFORT = Effort(batches=6, every=FULL.every)
+QUICK_EFFORT = Effort(warm=3, batches=2, every=QUICK.every, rounds=2, twins=False)
 
 
 def run(*, quick: bool, on_step: Callable[[str], None], only: Only | None = None) -> dict[str, Any]:
@@ -39,7 +42,7 @@ def run(*, quick: bool, on_step: Callable[[str], None], only: Only | None = None
         raise UserError("there is no such case", f"cases: {', '.join(METHODS)}")
     size = QUICK if quick else FULL
     on_step("surge: saturated, for the capacity and the true costs")
-    effort = Effort(batches=2 if quick else 6, every=size.every)
+    effort = QUICK_EFFORT if quick else FULL_EFFORT
     (known,) = results_of(_CHILD, {"effort": asdict(effort)})
     costs = TrueCosts(**known["true"])
     on_step(f"surge: {_told(costs)}")
@@ -50,7 +53,9 @@ def run(*, quick: bool, on_step: Callable[[str], None], only: Only | None = None
             on_step(f"surge: {method} at {times} times the capacity")
             trial = replace(size, method=method, times=times, capacity=costs.capacity, optimum=best)
             task = {"trial": asdict(trial), "costs": known["calibrated"]}
-            cases += list(results_of(_CHILD, task))
+            for case in results_of(_CHILD, task, environment={PACE: repr(known["pace"])}):
+                on_step(f"surge: {_case_told(case)}")
+                cases.append(case)
     return {"bench": "surge", "cases": cases}
 
 
@@ -59,6 +64,14 @@ def _told(costs: TrueCosts) -> str:
     return (
         f"capacity {costs.capacity:,.0f} rows/s, {costs.fixed:.2f} s per batch, "
         f"{costs.reading * 1e6:.1f} us per tuple for reading; {own}"
+    )
+
+
+def _case_told(case: dict[str, Any]) -> str:
+    return (
+        f"{case['method']} at {case['surge']} times: value {case['value']} of {case['optimum']}, "
+        f"age {case['age_p50']} s at p50, {case['age_p99_after_reaction']} s at p99 after "
+        f"{case['reaction_seconds']} s"
     )
 
 

@@ -40,7 +40,7 @@ class Trial:
     capacity: float
     """Tuples per second."""
     optimum: float
-    lead_seconds: float = 45.0
+    lead_seconds: float = 60.0
     """From the beginning of the stream to that of the surge: starting, warming up, unloaded."""
     unloaded_seconds: float = 15.0
     """The last of them, in which ages are those without a surge."""

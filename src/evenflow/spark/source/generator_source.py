@@ -57,6 +57,24 @@ class GeneratorSource(DataSource):
         return GeneratorReader(json.loads(self.options["settings"]))
 
 
+def rows_waiting(settings: dict[str, Any], offset: str, at: float) -> int | None:
+    """Return how many tuples are due and not read; None if that is no offset of a generator.
+
+    Args:
+        settings: Of the generator.
+        offset: Up to where was read.
+        at: Wall-clock seconds.
+    """
+    try:
+        read = json.loads(offset)
+        place, rows = Place(int(read["tick"]), int(read["index"])), int(read["rows"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    due = (int(at * 1e6) - int(settings["wall_us"])) // TICK_US
+    waiting = make_generator(settings).advance(place, due, _COUNTED)[1]
+    return waiting if settings["rows"] is None else min(waiting, settings["rows"] - rows)
+
+
 class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads a generator.
 

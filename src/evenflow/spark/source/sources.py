@@ -198,10 +198,15 @@ class Sources:
         beside.replace(file)
         return True
 
-    def clock(self, source: str) -> float | None:
-        """Return the wall-clock seconds of tick 0 of a source of ours, by which it is due."""
+    def waiting(self, source: str, offset: str, at: float) -> int | None:
+        """Return how many tuples wait behind an offset, if that is known at any time.
+
+        Sources of ours know it. Of others Spark asks when a batch begins, and tells at its end.
+        """
         settings = self._settings.get(source)
-        return None if settings is None else json.loads(settings)["wall_us"] / 1e6
+        if settings is None:
+            return None
+        return generator_source.rows_waiting(json.loads(settings), offset, at)
 
     def _limit_file(self, source: str) -> Path:
         return self._directory.feed(source) / "limit.txt"

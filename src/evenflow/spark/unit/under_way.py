@@ -10,16 +10,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from evenflow.spark.source.generators import TICK_US
 from evenflow.spark.unit.checkpoint import HEADER
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ROWS, TICK = "rows", "tick"
-"""Where our own sources count, in their offsets: tuples, and time, by which tuples are due."""
-PUNCTUAL_SECONDS = 0.25
-"""How far behind its clock a source may be when it has given all that was due: ticks are whole."""
+ROWS = "rows"
+"""Where our own sources count, in their offsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +58,6 @@ def offset_lines(checkpoint: Path, batch: int) -> list[str]:
         return (checkpoint / "offsets" / str(batch)).read_text().splitlines()[HEADER:]
     except OSError:
         return []
-
-
-def rows_due(start: str, end: str, began: float, clock: float) -> int | None:
-    """Return how many rows a source of ours had that a batch was not allowed to read.
-
-    Args:
-        start: Where the batch began to read.
-        end: Where it ended.
-        began: When that was known, in wall-clock seconds.
-        clock: The wall-clock seconds of tick 0.
-    """
-    first, last = _parsed(start), _parsed(end)
-    if first is None or last is None:
-        return None
-    try:
-        ticks, rows = int(last[TICK] - first[TICK]), int(last[ROWS] - first[ROWS])
-        late = began - (clock + last[TICK] * TICK_US / 1e6)
-    except (KeyError, TypeError):
-        return None
-    if late <= PUNCTUAL_SECONDS or ticks <= 0:
-        return 0
-    return round(float(late) * rows / (ticks * TICK_US / 1e6))
 
 
 def rows_between(start: str, end: str) -> int | None:
