@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from evenflow.spark.calibrate import Timing, _less, _slope
+from evenflow.spark.calibrate import Timing, _less, slope
 
 
 def test_what_a_job_costs_is_no_cost_of_tuples() -> None:
     rows, job, tuple_ = 1_000, 0.4, 50e-6
-    once = Timing((job / rows + tuple_,) * 3)
+    half = Timing((job / (2 * rows) + tuple_,) * 3)
     many = Timing(tuple((job + off) / (4 * rows) + tuple_ for off in (0.0, 0.02, 0.03)))
-    found = _slope(once, many, 4)
+    found = slope(half, many, 4)
     assert found.least == pytest.approx(tuple_)
     assert found.spread > 0
 

@@ -98,6 +98,7 @@ class Learned:
 
     def _learn_unit(self, unit: UnitFacts, facts: FlowFacts, history: GateHistory) -> None:
         own = calibrated_unit(unit, facts, self.costs, self.corrections[unit.id].fixed)
+        costs = {part: cost / self._config.cores for part, cost in own.costs().items()}
         seen = self._seen.get(unit.id, -1)
         if unit.last is not None and unit.last.number < seen:
             seen = -1  # another unit under the same name
@@ -106,14 +107,13 @@ class Learned:
                 continue
             self._seen[unit.id] = batch.number
             self._batches[unit.id] = self._batches.get(unit.id, 0) + 1
-            per_tuple = own.costs(history.of(batch))
-            times = batch.rows / self._config.cores
-            works = {part: cost * times for part, cost in per_tuple.items()}
+            kept = own.kept(history.of(batch))
+            tuples = {part: batch.rows * kept[part] for part in costs}
             known = self.corrections[unit.id]
             cold = self._batches[unit.id] <= self._config.warm_up
-            if cold and batch.machine_seconds > known.expected(works):
+            if cold and batch.machine_seconds > known.expected(costs, tuples):
                 continue  # slow because it is cold; one that is fast says that costs are lower
-            self.corrections[unit.id] = known.seen(works, batch.machine_seconds)
+            self.corrections[unit.id] = known.seen(costs, tuples, batch.machine_seconds)
 
     def judge(
         self, facts: FlowFacts, model: FlowModel, history: GateHistory, *, fits: bool

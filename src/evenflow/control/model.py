@@ -37,7 +37,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class FamilyModel:
-    """Parts that share a row."""
+    """Queries that share a row."""
 
     row: float
     parts: tuple[Part, ...]
@@ -62,40 +62,51 @@ class UnitModel:
 
     def per_tuple(self, keep: Mapping[str, float]) -> float:
         """Return what a tuple costs at some gates."""
-        return sum(self.costs(keep).values())
+        kept = self.kept(keep)
+        return sum(cost * kept[part] for part, cost in self.costs().items())
 
-    def costs(self, keep: Mapping[str, float]) -> dict[str, float]:
-        """Return what a tuple costs at some gates, by what is corrected on its own."""
-        found, most = {READING: self.reading}, 0.0
-        for family in self.families:
-            kept = [1.0 if p.never else keep.get(p.query, 1.0) for p in family.parts]
-            largest = max(kept, default=0.0)
-            if family.row > 0:
-                found[row_of(family)] = family.row * largest
-            for part, fraction in zip(family.parts, kept, strict=True):
-                found[part.query] = found.get(part.query, 0.0) + part.own * fraction
-            most = max(most, largest)
+    def costs(self) -> dict[str, float]:
+        """Return what a tuple costs that comes to each of the parts that it is made of."""
+        found = {READING: self.reading}
         if self.trunk > 0:
-            found[TRUNK] = self.trunk * most
+            found[TRUNK] = self.trunk
+        for number, family in enumerate(self.families):
+            if family.row > 0:
+                found[_row(family)] = family.row
+            found |= {_own(number, part): part.own for part in family.parts}
         return found
 
-    def corrected(self, correction: Correction) -> UnitModel:
+    def kept(self, keep: Mapping[str, float]) -> dict[str, float]:
+        """Return what share of all tuples comes to each part at some gates."""
+        found, most = {READING: 1.0}, 0.0
+        for number, family in enumerate(self.families):
+            kept = {p: 1.0 if p.never else keep.get(p.query, 1.0) for p in family.parts}
+            largest = max(kept.values(), default=0.0)
+            found[_row(family)] = largest
+            found |= {_own(number, part): share for part, share in kept.items()}
+            most = max(most, largest)
+        return {**found, TRUNK: most}
+
+    def corrected(self, correction: Correction, cores: float) -> UnitModel:
         """Return it with what its batches have told."""
+
+        def cost(part: str, calibrated: float) -> float:
+            return cores * correction.of(part, calibrated / cores)
+
         families = tuple(
             FamilyModel(
-                row=family.row * correction.of(row_of(family)),
-                parts=tuple(replace(p, own=p.own * correction.of(p.query)) for p in family.parts),
+                row=cost(_row(family), family.row) if family.row > 0 else 0.0,
+                parts=tuple(replace(p, own=cost(_own(number, p), p.own)) for p in family.parts),
             )
-            for family in self.families
+            for number, family in enumerate(self.families)
         )
-        made = replace(
+        return replace(
             self,
-            reading=self.reading * correction.of(READING),
-            trunk=self.trunk * correction.of(TRUNK),
+            reading=cost(READING, self.reading),
+            trunk=cost(TRUNK, self.trunk) if self.trunk > 0 else 0.0,
             families=families,
+            factor=correction.factor,
         )
-        calibrated = self.per_tuple({})
-        return replace(made, factor=made.per_tuple({}) / calibrated if calibrated > 0 else 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,9 +163,14 @@ class FlowModel:
         return kept / total if total > 0 else 1.0
 
 
-def row_of(family: FamilyModel) -> str:
-    """Return how the row of a family is called among what is corrected."""
+def _row(family: FamilyModel) -> str:
+    """Return how the row of a family is called among the parts of a unit."""
     return f"row of {min((part.query for part in family.parts), default='')}"
+
+
+def _own(family: int, part: Part) -> str:
+    """Return how a query's part is called: one that is in several families has several."""
+    return f"{part.query} in {family}"
 
 
 def flow_model(
@@ -163,7 +179,7 @@ def flow_model(
     """Return the model of a flow as it stands."""
     units = tuple(
         calibrated_unit(unit, facts, costs, corrections[unit.id].fixed).corrected(
-            corrections[unit.id]
+            corrections[unit.id], cores
         )
         for unit in facts.units
     )

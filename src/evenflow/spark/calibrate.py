@@ -11,10 +11,11 @@ It takes all cores, so it is done before the units start. `record` reads the sou
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -48,10 +49,16 @@ if TYPE_CHECKING:
     from evenflow.spark.compile.trunk import Trunk
 
 SAMPLE_ROWS = 10_000
-MOST_TIMES, LEAST_TIMES = 20, 4
+MOST_TIMES, LEAST_TIMES = 40, 4
 """How often the sample is read at once, so that it is not too short to be measured."""
-LONG_SECONDS = 1.5
+LONG_SECONDS = 3.0
 """Processor time that is enough."""
+JOB_SECONDS = 0.4
+"""About what a job takes without tuples."""
+UNSURE_SECONDS = 0.03
+"""By how much processor times of two jobs differ for no reason."""
+UNSURE = 2.0
+"""How many times its error a difference must be to count."""
 ROUNDS = 3
 BUDGET_SECONDS = 60.0
 """After this the queries that are left are guessed."""
@@ -62,6 +69,8 @@ class Timing:
     """Rounds of one measurement, in processor-seconds per tuple."""
 
     rounds: tuple[float, ...]
+    unsure: float = 0.0
+    """How wrong they may be however alike they are."""
 
     @property
     def least(self) -> float:
@@ -71,7 +80,8 @@ class Timing:
     @property
     def spread(self) -> float:
         """How far most rounds are above the least, for it."""
-        return (statistics.median(self.rounds) - self.least) / max(self.least, 1e-12)
+        above = statistics.median(self.rounds) - self.least + self.unsure
+        return above / max(self.least, 1e-12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +89,8 @@ class _Alone:
     """What some queries cost without the others, in processor-seconds per tuple."""
 
     net: float
+    error: float
+    """How wrong that may be."""
     trunk: float
     certainty: float
 
@@ -169,6 +181,7 @@ class _Calibration:
         parts = [self._unit(unit) for unit in cut(queries)]
         return _Alone(
             net=sum(net.least for net, _ in parts),
+            error=sum(net.spread * max(net.least, 1e-12) for net, _ in parts),
             trunk=max(trunk for _, trunk in parts),
             certainty=min(1 / (1 + net.spread) for net, _ in parts),
         )
@@ -177,7 +190,8 @@ class _Calibration:
         """Return what the row that a query shares with its family costs.
 
         Together the members of a family pay for one row, alone each for its own: the difference
-        tells what it costs.
+        tells what it costs. What may come of errors alone is not counted: members that seem to
+        share what they do not are kept and dropped together.
         """
         known = {query.name: query for query in self._spec.queries}
         found: dict[str, float] = {}
@@ -186,9 +200,11 @@ class _Calibration:
                 names = sorted({member.query for member in family.members} & set(alone))
                 if len(names) < 2 or self._is_late():
                     continue
-                together = self._alone(tuple(known[name] for name in names)).beyond_trunk
+                together = self._alone(tuple(known[name] for name in names))
                 apart = [alone[name].beyond_trunk for name in names]
-                row = (sum(apart) - together) / (len(names) - 1)
+                error = math.hypot(together.error, *(alone[name].error for name in names))
+                shared = sum(apart) - together.beyond_trunk - UNSURE * error
+                row = shared / (len(names) - 1)
                 found |= dict.fromkeys(names, max(0.0, min(row, *apart)))
         return found
 
@@ -204,18 +220,32 @@ class _Calibration:
     def _unit(self, unit: Unit) -> tuple[Timing, float]:
         """Return what a unit costs beyond reading, and what of it is the trunk's."""
         names = tuple(s.name for s in upstream(unit.trunk) if isinstance(s, Source))
-        once = self._measured(self._built(unit, 1), names, 1)
-        taken = max(1e-3, once.least * self._rows(names, 1))
-        times = max(LEAST_TIMES, min(MOST_TIMES, round(LONG_SECONDS / taken)))
+        times = self._times(self._built(unit, LEAST_TIMES))
         reading = self._read(names, MOST_TIMES).least
-        many = self._measured(self._built(unit, times), names, times)
-        net = _less(_slope(once, many, times), reading)
+        net = _less(self._slope(partial(self._built, unit), names, times), reading)
         trunk = 0.0
         if len(upstream(unit.trunk)) > len(names):
-            first = self._measured(self._trunk(unit, 1).frame, names, 1)
-            more = self._measured(self._trunk(unit, times).frame, names, times)
-            trunk = _less(_slope(first, more, times), reading).least
+            made = self._slope(lambda n: self._trunk(unit, n).frame, names, times)
+            trunk = _less(made, reading).least
         return net, min(trunk, net.least)
+
+    def _times(self, few: DataFrame) -> int:
+        """Return how often the sample is to be read, an even number."""
+        _throw_away(few)  # compiles
+        taken = self._seconds(partial(_throw_away, few)) - JOB_SECONDS
+        wanted = LEAST_TIMES * LONG_SECONDS / max(taken, 1e-3)
+        return 2 * round(max(LEAST_TIMES, min(MOST_TIMES, wanted)) / 2)
+
+    def _slope(self, built: Callable[[int], DataFrame], names: Sequence[str], times: int) -> Timing:
+        """Return what a tuple costs without what a job does: two sizes, the larger one first.
+
+        What is compiled only when it has run for a while would count for the first of them.
+        """
+        many = self._measured(built(times), names, times)
+        half = self._measured(built(times // 2), names, times // 2)
+        found = slope(half, many, times)
+        unsure = UNSURE_SECONDS / self._rows(names, times // 2)
+        return replace(found, unsure=unsure)
 
     def _read(self, names: tuple[str, ...], times: int) -> Timing:
         """Return what reading the sample costs."""
@@ -236,7 +266,6 @@ class _Calibration:
 
     def _measured(self, frame: DataFrame, names: Sequence[str], times: int) -> Timing:
         rows = self._rows(names, times)
-        _throw_away(frame)  # compiles
         rounds = range(self._rounds)
         return Timing(tuple(self._seconds(partial(_throw_away, frame)) / rows for _ in rounds))
 
@@ -292,20 +321,20 @@ class _Calibration:
         ).build()
 
 
-def _slope(once: Timing, many: Timing, times: int) -> Timing:
+def slope(half: Timing, many: Timing, times: int) -> Timing:
     """Return what a tuple costs without what a job costs: planning, and code that is compiled.
 
     Args:
-        once: The sample read once, per tuple.
+        half: The sample read half as often, per tuple.
         many: Several times at once, per tuple.
-        times: How many.
+        times: How often, an even number.
     """
-    first = once.least
-    return Timing(tuple((each * times - first) / (times - 1) for each in many.rounds))
+    least = half.least * (times // 2)
+    return Timing(tuple((each * times - least) / (times - times // 2) for each in many.rounds))
 
 
 def _less(timing: Timing, reading: float) -> Timing:
-    return Timing(tuple(max(0.0, each - reading) for each in timing.rounds))
+    return replace(timing, rounds=tuple(max(0.0, each - reading) for each in timing.rounds))
 
 
 def _open_bounds(unit: Unit) -> Bounds:

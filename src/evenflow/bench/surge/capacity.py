@@ -37,7 +37,7 @@ _BRANCH_SECONDS = 0.6
 """How long a batch takes, about, in which one gate is open."""
 _FIXED_SECONDS = 0.3
 """What a batch takes without tuples, about."""
-_SAMPLE_ROWS = 2_000
+_SAMPLE_ROWS = 1_000
 """Of the calibration: fewer than usual, because these tuples are expensive."""
 _FIRST_ROWS = 3_000
 _MOST_ROWS = _LARGE_BATCH
