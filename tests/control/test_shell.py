@@ -16,7 +16,8 @@ from tests.control.simulated import SIX_RATE, SimFlow, six, six_costs, surge
 from evenflow.cli.shed.network_file import read_network
 from evenflow.control import shell as shell_module
 from evenflow.control.journal import read_decisions
-from evenflow.control.shell import Control, Mode
+from evenflow.control.mode import Mode
+from evenflow.control.shell import Control
 from evenflow.control.stored import Survey
 from evenflow.errors import ConfigError
 from evenflow.shed.linear.exact import Exact

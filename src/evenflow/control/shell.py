@@ -6,7 +6,6 @@ would open them again, and `status` says what happened.
 
 from __future__ import annotations
 
-import enum
 import logging
 import threading
 import time
@@ -18,6 +17,7 @@ from evenflow.control.decision import Record, SetGates, SetLimit
 from evenflow.control.journal import Journal
 from evenflow.control.loop import ControlLoop
 from evenflow.control.measured import RateTrace, keep_network, measured_network
+from evenflow.control.mode import Mode
 from evenflow.control.report import loop_report
 from evenflow.control.watch import look, selectivities
 from evenflow.errors import EvenflowError, InternalError
@@ -43,14 +43,6 @@ always be looked at."""
 KEEP_SECONDS = 60.0
 """How often the measured network is kept, at most."""
 _log = logging.getLogger(__name__)
-
-
-class Mode(enum.Enum):
-    """What the loop may do."""
-
-    ON = "on"
-    OFF = "off"
-    DRY_RUN = "dry-run"
 
 
 class Control:
