@@ -49,6 +49,8 @@ def test_a_look_sees_batches_rows_gates_and_delays(spark: SparkSession, tmp_path
         assert {batch.rows for batch in unit.batches[:4]} == {100}
         assert all(batch.spacing is not None for batch in unit.batches[1:])
         assert facts.gaps() == ()
+        assert unit.started is not None
+        assert unit.started <= unit.batches[0].began
         query = facts.queries["a"]
         assert (query.weight, query.floor, query.deadline) == (3.0, 0.25, 5.0)
         assert query.contract == "window"

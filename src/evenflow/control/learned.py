@@ -9,7 +9,7 @@ from evenflow.control.correction import Correction, first_correction
 from evenflow.control.model import flow_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from evenflow.control.config import LoopConfig
     from evenflow.control.facts import Batch, FlowFacts, QueryFacts, UnitFacts
@@ -74,6 +74,8 @@ class Learned:
         self._seen: dict[str, int] = {}
         """The number of the newest of them."""
         self._judged_at = float("-inf")
+        self._excused_at = float("-inf")
+        """When a unit was seen last that caught up: the answers after that are late as well."""
 
     def warming(self, facts: FlowFacts) -> Iterator[str]:
         """Yield what is missing because units have only begun."""
@@ -112,7 +114,13 @@ class Learned:
             self.corrections[unit.id] = known.seen(work, batch.machine_seconds)
 
     def judge(
-        self, facts: FlowFacts, model: FlowModel, history: GateHistory, *, fits: bool
+        self,
+        facts: FlowFacts,
+        model: FlowModel,
+        history: GateHistory,
+        *,
+        fits: bool,
+        catching_up: Container[str] = (),
     ) -> tuple[str, ...]:
         """Hold back more while answers are late, less while they are not; return who is late.
 
@@ -124,9 +132,13 @@ class Learned:
             model: The flow.
             history: Gates.
             fits: By the model nothing needs to be dropped.
+            catching_up: Units whose answers are late because they stood still.
         """
         span = max((unit.span for unit in model.units), default=0.0)
-        since = max(self._judged_at, history.changed_at + 2 * span)
+        if any(unit.id in catching_up for unit in facts.units):
+            self._excused_at = facts.at
+        settled_at = max(history.changed_at, self._excused_at)
+        since = max(self._judged_at, settled_at + 2 * span)
         late: dict[str, None] = {}
         worst = 0.0
         for unit, own in zip(facts.units, model.units, strict=True):

@@ -17,13 +17,14 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evenflow.control.catching_up import CatchingUp
 from evenflow.control.decision import Act, Decision, Effect, Outcome, Record, SetGates
 from evenflow.control.learned import GateHistory, Learned
 from evenflow.control.limits import Limits
 from evenflow.control.plans import Choice, Plans
 from evenflow.control.state import CHANGING, Input, State, next_state
 from evenflow.control.view import View, view_of
-from evenflow.control.wording import why_drops, why_wider
+from evenflow.control.wording import why_catching_up, why_drops, why_wider
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,6 +93,7 @@ class ControlLoop:
         self._learned = Learned(config, costs)
         self._plans = plans or Plans()
         self._limits = Limits()
+        self._catching_up = CatchingUp()
         self._history = GateHistory()
         """Gates in force; its newest ones drop something if and only if the state is neither
         OPEN nor CLOSING. In a dry run: as if decisions had been made."""
@@ -131,9 +133,14 @@ class ControlLoop:
             self._config.utilisation,
             self._limits.adaptive(facts),
         )
+        whole = view.pressure
+        view = self._catching_up.excused(facts, view)
         fits = view.open_load <= view.capacity
-        late = self._learned.judge(facts, model, self._real, fits=fits)
+        late = self._learned.judge(
+            facts, model, self._real, fits=fits, catching_up=view.catching_up
+        )
         self._view = view = view.squeezed(self._config.utilisation * self._learned.squeeze, late)
+        effects += self._tell_catching_up(facts, view, whole, now)
         effects += self._measure(facts, view)
         if self._state not in CHANGING:
             effects += self._decide(facts, view, now)
@@ -202,6 +209,41 @@ class ControlLoop:
             self._move(Input.FOUND_SHUT)
         elif not found and self._state is State.SHEDDING:
             self._move(Input.FOUND_OPEN)
+
+    def _tell_catching_up(
+        self, facts: FlowFacts, view: View, whole: Mapping[str, float], now: float
+    ) -> list[Effect]:
+        """Record which units work off what waited, if it would have been shed, and their ends.
+
+        Args:
+            facts: The look.
+            view: What it comes to.
+            whole: Tuples per second to plan for, were that a surge.
+            now: Wall-clock seconds.
+        """
+        effects: list[Effect] = [
+            Record(entry=Outcome(number=number, at=now, applied=True, reason="it has caught up"))
+            for number in self._catching_up.caught_up()
+        ]
+        if view.model.load(whole, view.gates) <= view.capacity * (1 + self._config.tolerance):
+            return effects
+        gates = dict(self._history.now)
+        for unit, rows in self._catching_up.untold(facts, view):
+            self._number += 1
+            self._catching_up.tell(unit, self._number)
+            decision = Decision(
+                number=self._number,
+                at=now,
+                act=Act.CATCH_UP,
+                keep=gates,
+                before=gates,
+                facts=view.facts(facts),
+                why=why_catching_up(unit, rows),
+                expected={"load": round(view.load, 4), "value": round(view.model.value(gates), 4)},
+                dry_run=self._config.dry_run,
+            )
+            effects.append(Record(entry=decision))
+        return effects
 
     # Deciding.
 
