@@ -40,7 +40,14 @@ class CatchingUp:
     tell the two apart any more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, warm_up: int = 0) -> None:
+        """Begin with no unit.
+
+        Args:
+            warm_up: Batches after a start that may be slow for being cold: they do not show
+                whether a unit has caught up.
+        """
+        self._warm_up = warm_up
         self._starts: dict[str, _Start] = {}
         """By unit, its latest start."""
 
@@ -55,9 +62,16 @@ class CatchingUp:
         fits = view.model.load(whole, {}) <= view.capacity
         for unit in facts.units:
             least = NEXT_TO_NOTHING * arriving[unit.id] * spans[unit.id]
-            if (fits or waiting[unit.id] <= least) and _tells(unit):
+            if (fits or waiting[unit.id] <= least) and self._tells(unit):
                 self._starts[unit.id].behind = False
         return view.excused({id_: arriving[id_] for id_, s in self._starts.items() if s.behind})
+
+    def _tells(self, unit: UnitFacts) -> bool:
+        """Whether batches since the start show what waits, and what arrives: it takes two."""
+        if unit.started is None:
+            return False
+        since = sum(1 for batch in unit.batches if batch.began >= unit.started)
+        return since >= max(2, self._warm_up)
 
     def untold(self, facts: FlowFacts, view: View) -> Iterator[tuple[str, float]]:
         """Yield units that catch up and of which no decision has told, and how many rows wait."""
@@ -91,11 +105,3 @@ def _waited(unit: UnitFacts, span: float) -> float:
     newest = unit.newest
     found = 0 if newest is None else (newest.rows or 0) + (newest.behind or 0)
     return max(found - arrival_rate(unit) * max(unit.every, span), backlog(unit, span))
-
-
-def _tells(unit: UnitFacts) -> bool:
-    """Whether batches since the start show what waits, and what arrives: it takes two."""
-    last = unit.last
-    if last is None or unit.started is None:
-        return False
-    return last.began >= unit.started and last.spacing is not None

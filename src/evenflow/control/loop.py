@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from evenflow.control.config import LoopConfig
     from evenflow.control.facts import Batch, FlowFacts
+    from evenflow.control.kept import Kept
     from evenflow.model.costs import Costs
 
 MINUTE = 60.0
@@ -79,7 +80,13 @@ class ControlLoop:
     """
 
     def __init__(
-        self, config: LoopConfig, costs: Costs, last_number: int = 0, *, plans: Plans | None = None
+        self,
+        config: LoopConfig,
+        costs: Costs,
+        last_number: int = 0,
+        *,
+        plans: Plans | None = None,
+        kept: Mapping[str, Kept] | None = None,
     ) -> None:
         """Begin with all gates taken to be open; the first facts say how they are.
 
@@ -88,12 +95,13 @@ class ControlLoop:
             costs: As calibrated, or none.
             last_number: Of the decisions of earlier loops of the flow.
             plans: Chooses gates; the best ones if not given.
+            kept: What an earlier loop of the flow has learned, by unit.
         """
         self._config = config
-        self._learned = Learned(config, costs)
+        self._learned = Learned(config, costs, kept)
         self._plans = plans or Plans()
         self._limits = Limits()
-        self._catching_up = CatchingUp()
+        self._catching_up = CatchingUp(config.warm_up)
         self._history = GateHistory()
         """Gates in force; its newest ones drop something if and only if the state is neither
         OPEN nor CLOSING. In a dry run: as if decisions had been made."""
@@ -122,7 +130,7 @@ class ControlLoop:
             return effects
         self._believe(facts)
         model = self._learned.learn(facts, self._real)
-        self._gaps = tuple(self._learned.warming(facts))
+        self._gaps = tuple(self._learned.warming(facts, model))
         if self._gaps:
             return effects
         view = view_of(
@@ -176,6 +184,10 @@ class ControlLoop:
             corrections=tuple((unit, each.fixed, each.factor) for unit, each in known),
             view=self._view,
         )
+
+    def kept(self) -> dict[str, Kept]:
+        """Return what the next loop of the flow can go on with, by unit."""
+        return self._learned.kept()
 
     def check_invariants(self) -> None:
         """Assert what the docstrings of the attributes promise. Tests call it after every step."""
