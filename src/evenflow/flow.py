@@ -5,12 +5,14 @@ Nothing runs until `start`, and only `start` and DataFrames given as data bring 
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace as changed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from evenflow.base.duration import parse_duration_us
 from evenflow.base.paths import local_path
+from evenflow.control.mode import chosen_mode
 from evenflow.errors import ConfigError
 from evenflow.graph.explain import explain
 from evenflow.graph.graph import Graph, QueryOptions
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from evenflow.spark.run import Run
 
 Option = str | int | float | bool
+_log = logging.getLogger(__name__)
 
 
 class Flow:
@@ -231,8 +234,12 @@ class Flow:
         available_now: bool = False,
         master: str | None = None,
         replace: bool = False,
+        shed: str | None = None,
     ) -> Run:
         """Start the flow and return its run, which is also a context manager that stops it.
+
+        The control loop runs beside it and stops with it. Before the units start it measures what
+        queries cost, a few seconds each, unless that is known.
 
         Args:
             spark: The session to run in, which is never stopped here. Without it one is made,
@@ -241,23 +248,30 @@ class Flow:
             available_now: End when all that is there has been read.
             master: Where a session that is made here runs.
             replace: Accept changed queries under known names, and forget their state.
+            shed: `on`, `off` or `dry-run`: whether the control loop may drop tuples when load does
+                not fit. If not given, it may if a query has a deadline, unless `available_now`.
 
         Raises:
-            ConfigError: There is no query, or two write to the same place.
+            ConfigError: There is no query, two write to the same place, or `shed` is none of these.
             EnvironmentFaultError: No session was given and Java is missing.
             StateError: Another process uses the state directory.
             ChangedQueryError: The state was made by other queries.
         """
         spec = self.spec()
+        mode = chosen_mode(shed, spec.queries, available_now=available_now)
         if spark is None:
             from evenflow.spark.java import use_java
 
             use_java()
+        from evenflow.control.shell import Control
+        from evenflow.control.stored import surveyor
         from evenflow.spark.run import Run
 
         directory = self.state if state is None else local_path(str(state))
         run = Run(spec, spark, directory, master=master, replace=replace)
-        return run.start(available_now=available_now)
+        survey = surveyor(spec, directory, _log.info)
+        beside = Control(directory, mode=mode, survey=survey)
+        return run.start(available_now=available_now, beside=beside)
 
     # Inside.
 

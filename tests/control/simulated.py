@@ -38,6 +38,10 @@ class SimUnit:
     """Whether the source says how many rows a batch has, and how many wait."""
     counts: bool = False
     """Whether it says at any time how many wait."""
+    stands: Callable[[float], bool] = lambda _: False
+    """At which times it stands still: no batch begins, rows wait."""
+    started: float | None = None
+    stood: bool = False
     waiting: float = 0.0
     batches: deque[Batch] = field(default_factory=lambda: deque(maxlen=PARALLEL))
     number: int = -1
@@ -136,8 +140,13 @@ class SimFlow:
         self.now += STEP
         for unit in self.units:
             unit.waiting += unit.rate(self.clock) * STEP
+            stands = unit.stands(self.clock)
+            if unit.stood and not stands:
+                unit.started = self.now
+            unit.stood = stands
             if (
                 not unit.running
+                and not stands
                 and unit.waiting >= 1
                 and self.now - unit.began >= unit.every - 1e-9
             ):
@@ -172,12 +181,14 @@ class SimFlow:
 
     def _batch(self, unit: SimUnit, seconds: float | None) -> Batch:
         known = unit.tells or seconds is not None
+        # Of the first batch since a start Spark does not report when the one before it was.
+        first = seconds is not None and unit.started is not None and unit.before < unit.started
         share = unit.had / seconds if seconds else 1.0
         return Batch(
             number=unit.number,
             began=unit.began,
             seconds=seconds,
-            spacing=unit.began - unit.before if unit.before > 0 else None,
+            spacing=unit.began - unit.before if unit.before > 0 and not first else None,
             rows=unit.rows if known else None,
             behind=unit.behind if unit.tells else None,
             share=min(1.0, max(share, 0.01)),
@@ -191,10 +202,11 @@ class SimFlow:
                 sources=("s",),
                 every=unit.every,
                 families=unit.families,
-                active=True,
+                active=not unit.stood,
                 batches=tuple(unit.batches),
                 under_way=self._batch(unit, None) if unit.running else None,
                 waiting=int(unit.waiting) if unit.counts else None,
+                started=unit.started,
             )
             for unit in self.units
         )
@@ -234,7 +246,7 @@ def six(
     """Return six queries in families of their own over one source."""
     costs = {name: QueryCost(row=cost / 4, own=3 * cost / 4) for name, cost in SIX.items()}
     unit = SimUnit(id="u1", families=tuple((n,) for n in SIX), costs=costs, rate=rate)
-    for name in ("tells", "counts", "limit", "every"):
+    for name in ("tells", "counts", "limit", "every", "stands"):
         if name in options:
             setattr(unit, name, options.pop(name))
     asked = {

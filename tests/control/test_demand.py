@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from evenflow.control.demand import arrival_rate, demand
+from evenflow.control.demand import arrival_rate, backlog, demand
 from evenflow.control.facts import Batch, UnitFacts
 from evenflow.control.model import FamilyModel, FlowModel, Part, UnitModel
 
@@ -52,6 +52,21 @@ def test_what_a_limited_batch_left_behind_arrived_too() -> None:
 def test_a_batch_that_has_only_begun_tells_a_surge() -> None:
     begun = batch(3, 1000, seconds=None)
     assert arrival_rate(unit(batch(2, 100), under_way=begun)) == 1000.0
+
+
+def test_a_batch_that_reads_of_what_waited_does_not_tell_a_rate() -> None:
+    """Kafka tells what waits when a batch is done: one that has begun reads as much as it may."""
+    calm = batch(1, 500, behind=9400), batch(2, 500, behind=9000)
+    assert arrival_rate(unit(*calm)) == 100.0
+    assert arrival_rate(unit(*calm, under_way=batch(3, 500, seconds=None))) == 100.0
+
+
+def test_what_waits_is_what_was_left_and_what_came_during_a_long_batch() -> None:
+    assert backlog(unit(batch(1, 100), batch(2, 100)), 1.0) == 0.0
+    assert backlog(unit(batch(1, 100, behind=0), batch(2, 100, behind=50)), 1.0) < 50.0
+    long = unit(batch(1, 100), batch(2, 100, seconds=4.0))
+    assert backlog(long, 1.0) == 300.0
+    assert backlog(long, 3.0) == 100.0
 
 
 def test_the_first_batch_since_a_start_tells_no_rate() -> None:

@@ -16,8 +16,9 @@ from tests.control.simulated import SIX_RATE, SimFlow, six, six_costs, surge
 from evenflow.cli.shed.network_file import read_network
 from evenflow.control import shell as shell_module
 from evenflow.control.journal import read_decisions
-from evenflow.control.shell import Control, Mode
-from evenflow.control.stored import Survey
+from evenflow.control.mode import Mode
+from evenflow.control.shell import Control
+from evenflow.control.stored import Survey, read_corrections
 from evenflow.errors import ConfigError
 from evenflow.shed.linear.exact import Exact
 
@@ -224,6 +225,32 @@ def test_a_change_that_the_run_refuses_is_recorded(made: Made, tmp_path: Path) -
     control.stop()
     first = read_decisions(tmp_path)[0]
     assert (first["applied"], first["reason"]) == (False, "query f is not known")
+
+
+def test_what_was_learned_goes_on_after_a_restart(made: Made, tmp_path: Path) -> None:
+    first, run = made(slow_machine())
+    until(lambda: run.flow.clock > 20)
+    first.stop()
+    survey = Survey(costs=six_costs(), cores=2.0)
+    (kept,) = read_corrections(tmp_path, survey).values()
+    assert kept.factor > 1.5
+    flow = slow_machine()
+    flow.run_steps(60)
+    run = FakeRun(flow)
+    again = Control(tmp_path, survey=lambda _: survey, clock=lambda: flow.now, look_at=run.look)
+    again.prepare(cast("Run", run))
+    again._step()
+    told = again.report()
+    # A loop that begins anew has taken no batch so far: the first ones may be slow for being cold.
+    assert told["factors"]["u1"] > 1.5
+    assert told["reason"] is None
+
+
+def slow_machine() -> SimFlow:
+    """Return a flow on half the cores that it is said to have."""
+    flow = six(lambda _: SIX_RATE / 2)
+    flow.cores = 1.0
+    return flow
 
 
 def test_numbers_of_decisions_go_on_after_a_restart(made: Made, tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ def test_a_look_sees_batches_rows_gates_and_delays(spark: SparkSession, tmp_path
         assert {batch.rows for batch in unit.batches[:4]} == {100}
         assert all(batch.spacing is not None for batch in unit.batches[1:])
         assert facts.gaps() == ()
+        assert unit.started is not None
+        assert unit.started <= unit.batches[0].began
         query = facts.queries["a"]
         assert (query.weight, query.floor, query.deadline) == (3.0, 0.25, 5.0)
         assert query.contract == "window"
@@ -176,3 +178,28 @@ def test_a_survey_is_kept_and_data_that_is_handed_in_is_not_read(
     finally:
         other.stop()
     assert len(said) == 2
+
+
+def test_a_flow_in_python_has_its_loop_as_long_as_it_runs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flow = Flow("python", tmp_path)
+    rows = [(i, None) for i in range(10)]
+    flow.source("s", data=rows, schema="id BIGINT, ts TIMESTAMP", event_time="ts", watermark="0 s")
+    flow.sql("q", "SELECT id FROM s", MEMORY, deadline=60.0)
+    with flow.start(spark) as run:
+        assert run.status()["control"]["shed"] == "on"
+        assert has_loop()
+        run.wait()
+        assert not has_loop()
+    with flow.start(spark, shed="dry-run") as run:
+        assert run.status()["control"]["shed"] == "dry-run"
+        assert has_loop()
+    assert not has_loop()
+    with flow.start(spark, available_now=True) as run:
+        assert run.status()["control"] == {"shed": "off", "state": "off"}
+        assert not has_loop()
+
+
+def has_loop() -> bool:
+    return any(each.name == "evenflow-loop" for each in threading.enumerate())

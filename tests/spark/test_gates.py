@@ -178,47 +178,60 @@ def test_members_of_a_family_have_gates_of_their_own(spark: SparkSession, tmp_pa
     assert {start for _, start, *_ in answers["text"]} >= windows
 
 
+DONE_AGAIN = (3, 5)
+"""Batches that fail when their work is done."""
+IN_TIME = {0: 0.5, 2: 0.2, 4: 0.9}
+"""Fractions that are asked for when the work of a batch is done: they hold from the one after the
+next on, because the next has been told its own already."""
+MEANWHILE = {0: 0.5, 3: 0.2, 4: 0.9}
+"""The same ones, when batches fail. Before batch 3 is done again others are asked for, which hold
+from batch 4 on. While batch 5 works, before it fails, those of batch 6 are written down."""
+FROM_BATCH = [(2, 0.5), (4, 0.2), (6, 0.9)]
+
+
 def test_a_batch_that_is_done_again_drops_the_same(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The batch fails when its work is done, and other gates are asked for before it is again."""
-    wanted, counted = run_fifty(spark, tmp_path / "well")
-    save, failed = UnitRun._save_counts, []
+    """The batch fails when its work is done, and other gates are asked for before it is again.
 
-    def fail_once(self: UnitRun, batch: int) -> None:
-        if batch == 2 and self.unit.id not in failed:
-            failed.append(self.unit.id)
+    All files are there from the start, so that a batch is a file, and units ask for gates in
+    their batches themselves: from which batch on they hold does not hang on who is faster.
+    """
+    save, failed = UnitRun._save_counts, []
+    asked = IN_TIME
+    failing: tuple[int, ...] = ()
+
+    def ask_and_fail_once(self: UnitRun, batch: int) -> None:
+        if batch in asked:
+            self.history.ask(dict.fromkeys(self.charge.names, asked[batch]))
+        if batch in failing and (self.unit.id, batch) not in failed:
+            failed.append((self.unit.id, batch))
             raise RuntimeError("planted")
         save(self, batch)
 
-    monkeypatch.setattr(UnitRun, "_save_counts", fail_once)
-    found, given = run_fifty(spark, tmp_path / "ill", failed)
-    assert len(failed) == 2
+    monkeypatch.setattr(UnitRun, "_save_counts", ask_and_fail_once)
+    wanted, counted = run_asking(spark, tmp_path / "well")
+    asked, failing = MEANWHILE, DONE_AGAIN
+    found, given = run_asking(spark, tmp_path / "ill")
+    assert len(failed) == 2 * len(DONE_AGAIN)
     assert found == wanted
     assert given == counted
+    assert all(each["gate"] for each in counted.values())
 
 
-def run_fifty(
-    spark: SparkSession, folder: Path, failed: list[str] | None = None
-) -> tuple[Answers, dict[str, Any]]:
-    """Keep a half from the second file on; ask for nothing at all when the third was read."""
+def run_asking(spark: SparkSession, folder: Path) -> tuple[Answers, dict[str, Any]]:
+    """Read seven files, a batch each; return answers and counts."""
+    lay_files(folder, 7)
     flow = flow_over(folder, watermark="5 seconds")
     for name, sql in QUERIES.items():
         flow.sql(name, sql, MEMORY, every=0.05)
     run = Run(flow.spec(), spark, flow.state)
-    lay_file(folder, 0)
     run.start()
     until(lambda: all(has_read(each, folder) for each in run.runs))
-    run.set_gates(dict.fromkeys(QUERIES, 0.5))
-    lay_file(folder, 1)
-    until(lambda: all(has_read(each, folder) for each in run.runs))
-    lay_file(folder, 2)
-    if failed is not None:
-        until(lambda: len(failed) == 2)
-        run.set_gates(dict.fromkeys(QUERIES, 0.9))
-        run.set_gates(dict.fromkeys(QUERIES, 0.5))
-    until(lambda: all(has_read(each, folder) for each in run.runs))
     run.pause_units()
+    for each in run.runs:
+        kept = [(row.batch, set(row.keep.values())) for row in each.history.rows().values()]
+        assert kept[1:] == [(batch, {fraction}) for batch, fraction in FROM_BATCH]
     run.drain()
     found = {q.name: rows_of(run.answers(q.name)) for q in flow.spec().queries}
     status = run.stop()

@@ -42,9 +42,7 @@ class Terminal:
         self.file.write_text(FLOW)
 
     def start(self) -> subprocess.Popen[str]:
-        # What waits while the flow is paused is not shed: each tuple is looked for at the end.
-        run = [sys.executable, "-m", "evenflow", "run", str(self.file)]
-        command = [*run, "--json", "--shed", "off"]
+        command = [sys.executable, "-m", "evenflow", "run", str(self.file), "--json"]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def ask(self, command: str, *arguments: str, code: int = 0) -> str:

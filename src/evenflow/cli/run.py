@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +18,7 @@ from evenflow.cli.command import (
     guarded,
     wants_json,
 )
+from evenflow.control.mode import Mode, chosen_mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,14 +26,6 @@ if TYPE_CHECKING:
 
     from evenflow.model.flow import FlowSpec
     from evenflow.spark.beside import Beside
-
-
-class Shed(enum.Enum):
-    """Whether the control loop may drop tuples."""
-
-    ON = "on"
-    OFF = "off"
-    DRY_RUN = "dry-run"
 
 
 @guarded
@@ -57,7 +49,7 @@ def run(
         ),
     ] = False,
     shed: Annotated[
-        Shed | None,
+        Mode | None,
         typer.Option(
             help="Drop tuples when load does not fit; dry-run only says what it would drop. "
             "On if a query has a deadline, unless --available-now."
@@ -81,7 +73,9 @@ def run(
     from evenflow.spark.run import run_flow
 
     where = state or found.state
-    beside = _control(spec, where, shed, available_now, shown_steps(verbose=verbose))
+    asked = None if shed is None else shed.value
+    mode = chosen_mode(asked, spec.queries, available_now=available_now)
+    beside = _control(spec, where, mode, shown_steps(verbose=verbose))
     with shown_progress(verbose=verbose) as on_progress:
         status = run_flow(
             spec,
@@ -97,18 +91,9 @@ def run(
     report_status(status, wants_json(as_json, format_))
 
 
-def _control(
-    spec: FlowSpec,
-    state: Path,
-    shed: Shed | None,
-    available_now: bool,
-    say: Callable[[str], None],
-) -> Beside:
+def _control(spec: FlowSpec, state: Path, mode: Mode, say: Callable[[str], None]) -> Beside:
     """Return the control loop, switched on or off."""
-    from evenflow.control.shell import Control, Mode
+    from evenflow.control.shell import Control
     from evenflow.control.stored import surveyor
 
-    if shed is None:
-        deadlines = any(query.deadline is not None for query in spec.queries)
-        shed = Shed.ON if deadlines and not available_now else Shed.OFF
-    return Control(state, mode=Mode(shed.value), survey=surveyor(spec, state, say))
+    return Control(state, mode=mode, survey=surveyor(spec, state, say))

@@ -138,7 +138,11 @@ def _control_lines(control: Mapping[str, Any]) -> list[str]:
             f"{control.get('value', 0.0):.0%} of the value kept"
         )
     surge = control.get("highest_surge")
-    return [line if surge is None else f"{line}; can serve {cell_text(surge)} times what arrives"]
+    if surge is not None:
+        line += f"; can serve {cell_text(surge)} times what arrives"
+    if behind := control.get("catching_up"):
+        line += f"; nothing is shed for what waited before {', '.join(behind)} started"
+    return [line]
 
 
 def _troubles(query: Mapping[str, Any]) -> Iterator[str]:

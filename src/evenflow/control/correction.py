@@ -1,11 +1,11 @@
 """What the parts of one unit cost, and what every batch takes anyway, as its batches tell it.
 
-A batch is expected to take `fixed + sum(cost * tuples)` machine-seconds, where tuples are those that
-came to each part at the gates it ran with. All of it is followed by one Kalman filter that begins
-with the calibrated costs. They are taken to be wrong together first (the machine is slower, sinks
-and state are not in the calibration) and one against the other second: while all gates are open,
-batches tell what the parts cost together; when gates shut some of them, batches tell them apart,
-and what was learned of all together still holds when the gates open again.
+A batch is expected to take `fixed + sum(cost * tuples)` machine-seconds, where tuples are those
+that came to each part at the gates it ran with. All of it is followed by one Kalman filter that
+begins with the calibrated costs. They are taken to be wrong together first (the machine is slower,
+sinks and state are not in the calibration) and one against the other second: while all gates are
+open, batches tell what the parts cost together; when gates shut some of them, batches tell them
+apart, and what was learned of all together still holds when the gates open again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ class Correction:
     """What is known but for the batches."""
     at: Mapping[str, int]
     """Where the parts stand."""
-    certainty: float
+    first_factor: float
+    """Of the parts, before there are any."""
+    first_spread: float
+    """How wrong that may be, for itself."""
     batches: int = 0
     """How many have been seen."""
 
@@ -66,7 +69,7 @@ class Correction:
     def factor(self) -> float:
         """What all parts together cost, for what the calibration says."""
         total = float(self.calibrated[1:].sum())
-        return float(self.known[1:].sum()) / total if total > 0 else 1.0
+        return float(self.known[1:].sum()) / total if total > 0 else self.first_factor
 
     def of(self, part: str, calibrated: float) -> float:
         """Return what a part costs; as wrong as the others if it is not known."""
@@ -122,7 +125,7 @@ class Correction:
             common = float(beside[1:].sum()) / total
         else:
             beside = np.zeros(size)
-            common = (GUESSED_SPREAD if self.certainty <= 0 else CERTAIN_SPREAD) ** 2
+            common = (self.first_spread * self.first_factor) ** 2
         calibrated = np.concatenate([self.calibrated, added])
         own = factor * (OWN_SPREAD * added + MEAN_SPREAD * float(calibrated[1:].mean()))
         spread = np.zeros((size + len(new), size + len(new)))
@@ -145,12 +148,26 @@ def first_correction(certainty: float) -> Correction:
     Args:
         certainty: Of its costs, 0 to 1; 0 lets the first batch set their factor.
     """
+    return known_correction(
+        FIXED_SECONDS, 1.0, GUESSED_SPREAD if certainty <= 0 else CERTAIN_SPREAD
+    )
+
+
+def known_correction(fixed: float, factor: float, spread: float) -> Correction:
+    """Return what is known of a unit whose batches were seen by somebody else.
+
+    Args:
+        fixed: Machine-seconds that a batch takes without rows.
+        factor: Of the calibrated costs.
+        spread: How wrong that may be, for itself, as a standard deviation.
+    """
     return Correction(
-        known=np.array([FIXED_SECONDS]),
+        known=np.array([fixed]),
         spread=np.array([[FIXED_SPREAD**2]]),
         calibrated=np.zeros(1),
         at={},
-        certainty=certainty,
+        first_factor=factor,
+        first_spread=spread,
     )
 
 

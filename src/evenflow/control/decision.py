@@ -19,6 +19,8 @@ class Act(enum.Enum):
     """They change."""
     OPEN = "open"
     """They end."""
+    CATCH_UP = "catch-up"
+    """Nothing is dropped for what waited while a unit stood still."""
 
 
 @dataclass(frozen=True, kw_only=True)

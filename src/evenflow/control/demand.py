@@ -129,8 +129,10 @@ def arrival_rate(unit: UnitFacts) -> float:
         batches.append(unit.under_way)
     for at in range(len(batches) - 1, -1, -1):
         spacing = batches[at].spacing
+        before = batches[at - 1] if at > 0 else None
+        if batches[at].behind is None and before is not None and before.behind:
+            continue  # it reads of what waited, and does not tell how much is left of that
         if spacing:
-            before = batches[at - 1] if at > 0 else None
             return max(0.0, _arrived(batches[at], before)) / spacing
     # The first batch since a start has all that waited for it, and so tells nothing.
     return 0.0
@@ -142,6 +144,18 @@ def _arrived(batch: Batch, before: Batch | None) -> float:
     if before is not None and batch.behind is not None and before.behind is not None:
         arrived += batch.behind - before.behind
     return arrived
+
+
+def backlog(unit: UnitFacts, span: float) -> float:
+    """Return rows that wait beyond those that arrive in a span.
+
+    The newest batch that is done tells: one that is under way has not shown how long it takes.
+    """
+    last = unit.last
+    if last is None or last.seconds is None:
+        return 0.0
+    arrived = arrival_rate(unit) * (last.seconds - max(unit.every, span))
+    return max(0.0, (last.behind or 0) + arrived)
 
 
 def _is_silent(unit: UnitFacts, now: float) -> bool:

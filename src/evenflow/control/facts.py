@@ -57,6 +57,8 @@ class UnitFacts:
     under_way: Batch | None = None
     waiting: int | None = None
     """Rows that its sources have now and no batch has taken, if they tell at any time."""
+    started: float | None = None
+    """When it was started last, in wall-clock seconds; None if that is not known."""
     gated_trunk: bool = False
     """Tuples that no query keeps are dropped before the trunk, not behind it."""
 
@@ -135,6 +137,8 @@ def _unit_gaps(unit: UnitFacts) -> Iterator[str]:
         yield f"unit {unit.id} does not run"
     if unit.last is None:
         yield f"unit {unit.id} has not finished a batch"
+    if _odd(unit.started):
+        yield f"unit {unit.id}: its start makes no sense"
     told = unit.batches if unit.under_way is None else (*unit.batches, unit.under_way)
     for batch in told:
         if batch.seconds is not None and batch.rows is None:

@@ -6,10 +6,11 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from evenflow.control.correction import Correction, first_correction
+from evenflow.control.kept import Kept
 from evenflow.control.model import calibrated_unit, flow_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from evenflow.control.config import LoopConfig
     from evenflow.control.facts import Batch, FlowFacts, QueryFacts, UnitFacts
@@ -25,6 +26,8 @@ HEAVY = 1.5
 """How many times longer than without rows a batch must be for lateness to come of load."""
 ATTAINABLE = 1.2
 """By how much what a batch takes without rows must fit into what a deadline leaves for it."""
+LONG = 3.0
+"""How many times its span a batch must take to be acted on although it may be cold."""
 MOST_HISTORY = 64
 
 
@@ -62,8 +65,14 @@ class GateHistory:
 class Learned:
     """Corrections of all units, and the squeeze."""
 
-    def __init__(self, config: LoopConfig, costs: Costs) -> None:
+    def __init__(
+        self, config: LoopConfig, costs: Costs, kept: Mapping[str, Kept] | None = None
+    ) -> None:
         self._config = config
+        self._kept = dict(kept or {})
+        """What an earlier process learned, by unit."""
+        self._queries: dict[str, tuple[str, ...]] = {}
+        """Of each unit."""
         self.costs = costs
         self.corrections: dict[str, Correction] = {}
         self.model: FlowModel | None = None
@@ -76,25 +85,59 @@ class Learned:
         self._seen: dict[str, int] = {}
         """The number of the newest of them."""
         self._judged_at = float("-inf")
+        self._excused_at = float("-inf")
+        """When a unit was seen last that caught up: the answers after that are late as well."""
 
-    def warming(self, facts: FlowFacts) -> Iterator[str]:
-        """Yield what is missing because units have only begun."""
-        for unit in facts.units:
-            if self._batches.get(unit.id, 0) < self._config.warm_up:
+    def warming(self, facts: FlowFacts, model: FlowModel) -> Iterator[str]:
+        """Yield what is missing because units have only begun.
+
+        Not of units that an earlier process knew, as soon as it shows what arrives; nor of those
+        whose batches are far too long, if costs were calibrated: then these decide.
+        """
+        for unit, own in zip(facts.units, model.units, strict=True):
+            if not self._knows(unit) and not self._is_urgent(unit, facts.at, own.span):
                 yield f"unit {unit.id} warms up"
+
+    def _knows(self, unit: UnitFacts) -> bool:
+        if self._batches.get(unit.id, 0) >= self._config.warm_up:
+            return True
+        known = self._kept.get(unit.id)
+        if known is None or known.queries != unit.queries:
+            return False
+        newest = unit.under_way
+        told = newest is not None and newest.rows is not None
+        return told or any(batch.spacing for batch in unit.batches)
+
+    def _is_urgent(self, unit: UnitFacts, now: float, span: float) -> bool:
+        return _lasts(unit, now) > LONG * span and self.costs.certainty(unit.queries) > 0
+
+    def kept(self) -> dict[str, Kept]:
+        """Return what another process can go on with, by unit."""
+        return {
+            unit: Kept(queries=self._queries[unit], fixed=known.fixed, factor=known.factor)
+            for unit, known in self.corrections.items()
+            if self._batches.get(unit, 0) >= self._config.warm_up
+        }
 
     def learn(self, facts: FlowFacts, history: GateHistory) -> FlowModel:
         """Take what batches took since the last look; return the model corrected by it."""
         for unit in facts.units:
-            certainty = self.costs.certainty(unit.queries)
-            self.corrections.setdefault(unit.id, first_correction(certainty))
+            self._queries[unit.id] = unit.queries
+            self.corrections.setdefault(unit.id, self._first(unit))
         for unit in facts.units:
             self._learn_unit(unit, facts, history)
         for gone in set(self.corrections) - {unit.id for unit in facts.units}:
-            for known in (self.corrections, self._batches, self._seen):
+            for known in (self.corrections, self._batches, self._seen, self._queries, self._kept):
                 known.pop(gone, None)
         self.model = flow_model(facts, self.costs, self.corrections, self._config.cores)
         return self.model
+
+    def _first(self, unit: UnitFacts) -> Correction:
+        """Return what is known of a unit before its first batch."""
+        known = self._kept.get(unit.id)
+        if known is not None and known.queries == unit.queries:
+            return known.correction()
+        return first_correction(self.costs.certainty(unit.queries))
 
     def _learn_unit(self, unit: UnitFacts, facts: FlowFacts, history: GateHistory) -> None:
         own = calibrated_unit(unit, facts, self.costs, self.corrections[unit.id].fixed)
@@ -116,7 +159,13 @@ class Learned:
             self.corrections[unit.id] = known.seen(costs, tuples, batch.machine_seconds)
 
     def judge(
-        self, facts: FlowFacts, model: FlowModel, history: GateHistory, *, fits: bool
+        self,
+        facts: FlowFacts,
+        model: FlowModel,
+        history: GateHistory,
+        *,
+        fits: bool,
+        catching_up: Container[str] = (),
     ) -> tuple[str, ...]:
         """Hold back more while answers are late, less while they are not; return who is late.
 
@@ -128,9 +177,13 @@ class Learned:
             model: The flow.
             history: Gates.
             fits: By the model nothing needs to be dropped.
+            catching_up: Units whose answers are late because they stood still.
         """
         span = max((unit.span for unit in model.units), default=0.0)
-        since = max(self._judged_at, history.changed_at + 2 * span)
+        if any(unit.id in catching_up for unit in facts.units):
+            self._excused_at = facts.at
+        settled_at = max(history.changed_at, self._excused_at)
+        since = max(self._judged_at, settled_at + 2 * span)
         late: dict[str, None] = {}
         worst = 0.0
         for unit, own in zip(facts.units, model.units, strict=True):
@@ -150,6 +203,12 @@ class Learned:
             elif worst > 0.0:
                 self.squeeze = min(1.0, self.squeeze + PROBED)
         return tuple(late)
+
+
+def _lasts(unit: UnitFacts, now: float) -> float:
+    """Return how long the longest batch took that is known, or takes."""
+    done = max((batch.seconds or 0.0 for batch in unit.batches), default=0.0)
+    return done if unit.under_way is None else max(done, now - unit.under_way.began)
 
 
 def _deadline_used(query: QueryFacts, since: float, least: float) -> float:

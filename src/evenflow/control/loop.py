@@ -17,19 +17,21 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evenflow.control.catching_up import CatchingUp
 from evenflow.control.decision import Act, Decision, Effect, Outcome, Record, SetGates
 from evenflow.control.learned import GateHistory, Learned
 from evenflow.control.limits import Limits
 from evenflow.control.plans import Choice, Plans
 from evenflow.control.state import CHANGING, Input, State, next_state
 from evenflow.control.view import View, view_of
-from evenflow.control.wording import why_drops, why_wider
+from evenflow.control.wording import why_catching_up, why_drops, why_wider
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from evenflow.control.config import LoopConfig
     from evenflow.control.facts import Batch, FlowFacts
+    from evenflow.control.kept import Kept
     from evenflow.model.costs import Costs
 
 MINUTE = 60.0
@@ -78,7 +80,13 @@ class ControlLoop:
     """
 
     def __init__(
-        self, config: LoopConfig, costs: Costs, last_number: int = 0, *, plans: Plans | None = None
+        self,
+        config: LoopConfig,
+        costs: Costs,
+        last_number: int = 0,
+        *,
+        plans: Plans | None = None,
+        kept: Mapping[str, Kept] | None = None,
     ) -> None:
         """Begin with all gates taken to be open; the first facts say how they are.
 
@@ -87,11 +95,13 @@ class ControlLoop:
             costs: As calibrated, or none.
             last_number: Of the decisions of earlier loops of the flow.
             plans: Chooses gates; the best ones if not given.
+            kept: What an earlier loop of the flow has learned, by unit.
         """
         self._config = config
-        self._learned = Learned(config, costs)
+        self._learned = Learned(config, costs, kept)
         self._plans = plans or Plans()
         self._limits = Limits()
+        self._catching_up = CatchingUp(config.warm_up)
         self._history = GateHistory()
         """Gates in force; its newest ones drop something if and only if the state is neither
         OPEN nor CLOSING. In a dry run: as if decisions had been made."""
@@ -122,7 +132,7 @@ class ControlLoop:
             return effects
         self._believe(facts)
         model = self._learned.learn(facts, self._real)
-        self._gaps = tuple(self._learned.warming(facts))
+        self._gaps = tuple(self._learned.warming(facts, model))
         if self._gaps:
             return effects
         view = view_of(
@@ -133,9 +143,14 @@ class ControlLoop:
             self._config.utilisation,
             self._limits.adaptive(facts),
         )
+        whole = view.pressure
+        view = self._catching_up.excused(facts, view)
         fits = view.open_load <= view.capacity
-        late = self._learned.judge(facts, model, self._real, fits=fits)
+        late = self._learned.judge(
+            facts, model, self._real, fits=fits, catching_up=view.catching_up
+        )
         self._view = view = view.squeezed(self._config.utilisation * self._learned.squeeze, late)
+        effects += self._tell_catching_up(facts, view, whole, now)
         effects += self._measure(facts, view)
         if self._state not in CHANGING:
             effects += self._decide(facts, view, now)
@@ -174,6 +189,10 @@ class ControlLoop:
             view=self._view,
         )
 
+    def kept(self) -> dict[str, Kept]:
+        """Return what the next loop of the flow can go on with, by unit."""
+        return self._learned.kept()
+
     def check_invariants(self) -> None:
         """Assert what the docstrings of the attributes promise. Tests call it after every step."""
         assert (self._pending is not None) == (self._state in CHANGING)
@@ -206,6 +225,41 @@ class ControlLoop:
             self._move(Input.FOUND_SHUT)
         elif not found and self._state is State.SHEDDING:
             self._move(Input.FOUND_OPEN)
+
+    def _tell_catching_up(
+        self, facts: FlowFacts, view: View, whole: Mapping[str, float], now: float
+    ) -> list[Effect]:
+        """Record which units work off what waited, if it would have been shed, and their ends.
+
+        Args:
+            facts: The look.
+            view: What it comes to.
+            whole: Tuples per second to plan for, were that a surge.
+            now: Wall-clock seconds.
+        """
+        effects: list[Effect] = [
+            Record(entry=Outcome(number=number, at=now, applied=True, reason="it has caught up"))
+            for number in self._catching_up.caught_up()
+        ]
+        if view.model.load(whole, view.gates) <= view.capacity * (1 + self._config.tolerance):
+            return effects
+        gates = dict(self._history.now)
+        for unit, rows in self._catching_up.untold(facts, view):
+            self._number += 1
+            self._catching_up.tell(unit, self._number)
+            decision = Decision(
+                number=self._number,
+                at=now,
+                act=Act.CATCH_UP,
+                keep=gates,
+                before=gates,
+                facts=view.facts(facts),
+                why=why_catching_up(unit, rows),
+                expected={"load": round(view.load, 4), "value": round(view.model.value(gates), 4)},
+                dry_run=self._config.dry_run,
+            )
+            effects.append(Record(entry=decision))
+        return effects
 
     # Deciding.
 

@@ -23,6 +23,7 @@ def loop_report(snapshot: LoopSnapshot, costs: Costs, now: float) -> dict[str, A
         "fixed_seconds": {unit: round(fixed, 3) for unit, fixed, _ in snapshot.corrections},
         "costs_age_seconds": _rounded(costs.age(now), 1),
         "costs_certainty": round(costs.certainty(tuple(costs.queries)), 2),
+        "catching_up": [],
         "load": None,
         "load_without_gates": None,
         "capacity": None,
@@ -33,6 +34,7 @@ def loop_report(snapshot: LoopSnapshot, costs: Costs, now: float) -> dict[str, A
     if view is not None:
         surge = view.highest_surge
         told |= {
+            "catching_up": sorted(view.catching_up),
             "load": round(view.load, 3),
             "load_without_gates": round(view.open_load, 3),
             "capacity": round(view.capacity, 3),

@@ -6,7 +6,6 @@ would open them again, and `status` says what happened.
 
 from __future__ import annotations
 
-import enum
 import logging
 import threading
 import time
@@ -18,7 +17,9 @@ from evenflow.control.decision import Record, SetGates, SetLimit
 from evenflow.control.journal import Journal
 from evenflow.control.loop import ControlLoop
 from evenflow.control.measured import RateTrace, keep_network, measured_network
+from evenflow.control.mode import Mode
 from evenflow.control.report import loop_report
+from evenflow.control.stored import Survey, keep_corrections, read_corrections
 from evenflow.control.watch import look, selectivities
 from evenflow.errors import EvenflowError, InternalError
 from evenflow.model.costs import Costs
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from evenflow.control.decision import Effect
     from evenflow.control.facts import FlowFacts
     from evenflow.control.plans import Plans
-    from evenflow.control.stored import Survey
     from evenflow.control.watch import Watched
     from evenflow.spark.run import Run
 
@@ -41,16 +41,8 @@ MOST_FAILURES = 40
 """Looks that may fail in a row before the loop gives up: units that are being changed cannot
 always be looked at."""
 KEEP_SECONDS = 60.0
-"""How often the measured network is kept, at most."""
+"""How often what was learned and measured is kept, at most."""
 _log = logging.getLogger(__name__)
-
-
-class Mode(enum.Enum):
-    """What the loop may do."""
-
-    ON = "on"
-    OFF = "off"
-    DRY_RUN = "dry-run"
 
 
 class Control:
@@ -85,7 +77,7 @@ class Control:
         self._survey = survey
         self._plans = plans
         self._config = replace(config or LoopConfig(), dry_run=mode is Mode.DRY_RUN)
-        self._costs = Costs()
+        self._surveyed = Survey(costs=Costs(), cores=self._config.cores)
         self._run: Watched | None = None
         self._core: ControlLoop | None = None
         self._journal: Journal | None = None
@@ -106,12 +98,15 @@ class Control:
         if self._mode is Mode.OFF:
             return
         if self._survey is not None:
-            found = self._survey(run)
-            self._costs = found.costs
-            self._config = replace(self._config, cores=found.cores)
+            self._surveyed = self._survey(run)
+            self._config = replace(self._config, cores=self._surveyed.cores)
         self._journal = Journal(self._state)
         self._core = ControlLoop(
-            self._config, self._costs, self._journal.last_number(), plans=self._plans
+            self._config,
+            self._surveyed.costs,
+            self._journal.last_number(),
+            plans=self._plans,
+            kept=read_corrections(self._state, self._surveyed),
         )
 
     def start(self) -> None:
@@ -131,13 +126,13 @@ class Control:
             self._thread = None
             self._lift_limits()
             if self.died is None:
-                self._keep_network()
+                self._keep()
 
     def report(self) -> dict[str, Any]:
         """Return how the loop stands, for the status object."""
         if self._core is None:
             return {"shed": self._mode.value, "state": "off"}
-        told = loop_report(self._core.snapshot(), self._costs, self._clock())
+        told = loop_report(self._core.snapshot(), self._surveyed.costs, self._clock())
         if self.died is not None:
             told |= {"state": "dead", "reason": self.died}
         return {"shed": self._mode.value, **told}
@@ -178,14 +173,16 @@ class Control:
         if view is not None and view.at == facts.at:
             self._trace.see(view)
             if now - self._kept_at >= KEEP_SECONDS:
-                self._keep_network()
+                self._keep()
 
-    def _keep_network(self) -> None:
-        """Keep the flow as it was measured, for `explain --network`."""
+    def _keep(self) -> None:
+        """Keep what was learned, for the next process, and the flow as it was measured."""
         view = None if self._core is None else self._core.snapshot().view
-        if view is None:
+        if self._core is None or view is None:
             return
         self._kept_at = self._clock()
+        if kept := self._core.kept():
+            keep_corrections(self._state, self._surveyed, kept)
         made = measured_network(view, self._trace, selectivities(self._known_run))
         if made is not None:
             keep_network(self._state, made)

@@ -1,4 +1,7 @@
-"""Costs that are kept in the state directory, and made anew when they no longer hold."""
+"""What is kept in the state directory for the next process, as long as it holds.
+
+Costs, which are measured anew if they no longer do; and how batches have differed from them.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenflow.control.kept import Kept
 from evenflow.errors import EvenflowError
 from evenflow.model.costs import Costs, costs_from_json
 from evenflow.spark.state.sealed import read_sealed, write_sealed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from evenflow.model.flow import FlowSpec
     from evenflow.spark.run import Run
 
 FILE = "costs.json"
+CORRECTIONS = "corrections.json"
 OLDEST_SECONDS = 7 * 86_400.0
 
 
@@ -39,6 +44,39 @@ class Survey:
 
     costs: Costs
     cores: float
+
+
+def keep_corrections(state: Path, survey: Survey, kept: Mapping[str, Kept]) -> None:
+    """Keep what was learned with some costs."""
+    units = {
+        unit: {"queries": list(each.queries), "fixed": each.fixed, "factor": each.factor}
+        for unit, each in kept.items()
+    }
+    write_sealed(state / CORRECTIONS, {**_basis(survey), "units": units})
+
+
+def read_corrections(state: Path, survey: Survey) -> dict[str, Kept]:
+    """Return what was learned by unit; nothing if it was with other costs, or cannot be read."""
+    try:
+        body = read_sealed(state / CORRECTIONS)
+        if body is None or {name: body[name] for name in _basis(survey)} != _basis(survey):
+            return {}
+        return {
+            unit: Kept(
+                queries=tuple(map(str, each["queries"])),
+                fixed=float(each["fixed"]),
+                factor=float(each["factor"]),
+            )
+            for unit, each in body["units"].items()
+        }
+    except (EvenflowError, KeyError, TypeError, ValueError, AttributeError):
+        # It is learned anew.
+        return {}
+
+
+def _basis(survey: Survey) -> dict[str, float | None]:
+    """Return what corrections are relative to."""
+    return {"measured_at": survey.costs.measured_at, "cores": survey.cores}
 
 
 def surveyor(spec: FlowSpec, state: Path, say: Callable[[str], None]) -> Callable[[Run], Survey]:

@@ -35,10 +35,23 @@ class View:
     """In force, or as if they were in a dry run."""
     late: tuple[str, ...] = ()
     """Queries whose answers are late although gates had time to help."""
+    catching_up: frozenset[str] = frozenset()
+    """Units that work off what waited while they stood still."""
 
     def squeezed(self, utilisation: float, late: tuple[str, ...]) -> View:
         """Return the view with less of the machine for rows, because some queries are late."""
         return replace(self, capacity=self.model.capacity(utilisation, self.rates), late=late)
+
+    def excused(self, arriving: Mapping[str, float]) -> View:
+        """Return the view with some units planned for what arrives, and not for what waits.
+
+        Args:
+            arriving: Tuples per second, by unit that catches up.
+        """
+        pressure = {
+            unit: min(rate, arriving.get(unit, rate)) for unit, rate in self.pressure.items()
+        }
+        return replace(self, pressure=pressure, catching_up=frozenset(arriving))
 
     @property
     def load(self) -> float:
@@ -77,6 +90,7 @@ class View:
             },
             "factors": {unit.id: round(unit.factor, 3) for unit in self.model.units},
             "late": list(self.late),
+            "catching_up": sorted(self.catching_up),
         }
 
 

@@ -112,6 +112,7 @@ def _unit(
         active=run.active,
         batches=tuple(shared[: len(done)]),
         under_way=shared[-1] if begun else None,
+        started=run.started_at,
     )
 
 

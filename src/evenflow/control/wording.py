@@ -34,6 +34,14 @@ def why_wider(view: View, choice: Choice) -> str:
     return f"{_rows(view)}, {share:.1f} times what fits, less than before: more is kept"
 
 
+def why_catching_up(unit: str, rows: float) -> str:
+    """Return why nothing is dropped although much waits."""
+    return (
+        f"{unit} works off {rows:,.0f} rows that waited while it stood still; "
+        "nothing is shed for them, answers are late meanwhile"
+    )
+
+
 def _rows(view: View) -> str:
     arriving = sum(view.rates.values())
     told = f"{arriving:,.0f} rows/s are read"

@@ -95,6 +95,7 @@ class Run:
         """Set when somebody asks the flow to stop; whoever waits for it then stops it."""
         self.also_told: dict[str, Callable[[], Any]] = {}
         """What the status has besides, by name: of whoever works beside the run."""
+        self._beside: Beside | None = None
         try:
             manifest = read_manifest(self._directory.manifest)
             if manifest is None:
@@ -128,13 +129,23 @@ class Run:
 
     # Life.
 
-    def start(self, *, available_now: bool = False) -> Run:
-        """Start all units."""
+    def start(self, *, available_now: bool = False, beside: Beside | None = None) -> Run:
+        """Start all units.
+
+        Args:
+            available_now: End when all that is there has been read.
+            beside: Works beside the run until its units stop, or have ended.
+        """
         try:
+            self._beside = beside
+            if beside is not None:
+                beside.prepare(self)
             self._sources.start(available_now=available_now)
             self._units.start(available_now=available_now)
             self._supervisor.start(retry=not available_now)
             self._socket = ControlSocket(self._directory.path, partial(answer, self))
+            if beside is not None:
+                beside.start()
         except BaseException:
             with suppress(Exception):
                 self.pause_units()
@@ -169,13 +180,19 @@ class Run:
                 shown = now
             self._sources.raise_failure()
             time.sleep(0.02)
+        self._stop_beside()
         self._supervisor.raise_failure()
 
     def pause_units(self) -> None:
         """Stop all units after their running batches; they can be started again."""
+        self._stop_beside()
         self._supervisor.stop()
         self._sources.stop()
         self._units.stop()
+
+    def _stop_beside(self) -> None:
+        if self._beside is not None:
+            self._beside.stop()
 
     def drain(self) -> None:
         """Close and answer all open windows. The units must have stopped."""
@@ -448,17 +465,9 @@ def run_flow(  # noqa: PLR0913  # the options of the command
     """
     run = Run(spec, session, state, master=master, replace=replace)
     try:
-        if beside is not None:
-            beside.prepare(run)
-        run.start(available_now=available_now)
-        try:
-            if beside is not None:
-                beside.start()
-            with suppress(KeyboardInterrupt), _interrupt() as interrupted:
-                run.wait(seconds=seconds, on_progress=on_progress, until=interrupted)
-        finally:
-            if beside is not None:
-                beside.stop()
+        run.start(available_now=available_now, beside=beside)
+        with suppress(KeyboardInterrupt), _interrupt() as interrupted:
+            run.wait(seconds=seconds, on_progress=on_progress, until=interrupted)
         run.pause_units()
         if drain:
             run.drain()

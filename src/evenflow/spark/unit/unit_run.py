@@ -127,6 +127,8 @@ class UnitRun:
         self._sampled: tuple[str, int] | None = None
         """The last batch whose samples were taken."""
         self.pace = Pace()
+        self.started_at: float | None = None
+        """When it was started last, in wall-clock seconds."""
         self._began: float | None = None
         """When the last batch began."""
         names = {n: q for n, q in charge.names.items() if q in charge.delivering}
@@ -257,6 +259,7 @@ class UnitRun:
         self._stopping = False
         self.has_finished_batch = False
         self._callback.end()
+        self.started_at = time.time()
         self._query = writer.start()
 
     def _run_batch(self, frame: DataFrame, batch: int) -> None:
