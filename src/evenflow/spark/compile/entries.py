@@ -116,6 +116,8 @@ class EntryBuilder:
         self._gates = gates
         self._masks: dict[tuple[int, int], SparkColumn] = {}
         """Pass masks, by family and offset of the window."""
+        self._passing: dict[int, SparkColumn] = {}
+        """By family: conditions that may see the tuple in some window."""
         self._resolve = resolve
         self._failed = failed
         self.once = Once()
@@ -259,13 +261,14 @@ class EntryBuilder:
                     made = self.once.keep(f"_h{name}", F.when(self._gates.closed(family), made))
                 mask = self.once.keep(f"_g{name}", self._gates.mask(family, made))
                 self._masks[family.number, offset] = mask
+                known = self._passing.get(family.number)
+                self._passing[family.number] = mask if known is None else known.bitwiseOR(mask)
 
     def _gated(self, family: Family, condition: int, wanted: SparkColumn) -> SparkColumn:
         """Return what a condition says of tuples that it may see in some window."""
-        masks = [mask for (number, _), mask in self._masks.items() if number == family.number]
-        if not masks:
+        some = self._passing.get(family.number)
+        if some is None:
             return wanted
-        some = reduce(lambda a, b: a.bitwiseOR(b), masks)
         return (some.bitwiseAND(F.lit(1 << condition).cast(LONG)) != 0) & wanted
 
     def _of_window(

@@ -146,6 +146,8 @@ class GateColumns:
         self._plan = plan
         self._told = told
         self._start = start
+        self._closed: dict[int, SparkColumn] = {}
+        """By family. Asking Spark for a column takes longer than remembering it."""
 
     @property
     def built(self) -> bool:
@@ -172,8 +174,11 @@ class GateColumns:
 
     def closed(self, family: Family) -> SparkColumn:
         """Whether some gate of a family is closed."""
-        gates = self._plan.of(family)
-        return F.col(_word(gates.word)).bitwiseAND(_long(gates.bits)) != 0
+        if family.number not in self._closed:
+            gates = self._plan.of(family)
+            word = F.col(_word(gates.word))
+            self._closed[family.number] = word.bitwiseAND(_long(gates.bits)) != 0
+        return self._closed[family.number]
 
     def mask(self, family: Family, hash_: SparkColumn) -> SparkColumn:
         """Return the pass mask of a window of a tuple.

@@ -69,6 +69,8 @@ class StackKeys:
         """Per slot, the distinct keys that families have in it."""
         self._nullable: list[Expression] = []
         """What may be NULL; the i-th has the i-th bit."""
+        self._hashed: dict[int, list[SparkColumn]] = {}
+        """By family, the keys by which gates drop."""
 
     def is_keyed(self, family: Family) -> bool:
         """Whether rows of the family carry their key as value."""
@@ -100,12 +102,13 @@ class StackKeys:
 
     def window_hash(self, family: Family, end: SparkColumn) -> SparkColumn:
         """Return the hash of a tuple's key and window, by which gates drop."""
-        used = dict(zip(family.key_slots, family.keys, strict=True))
-        keys = [
-            self._key(used[slot], slot) if slot in used else _constant(slot.carrier)
-            for slot in self._slots
-        ]
-        return positive_hash([*keys, end])
+        if family.number not in self._hashed:
+            used = dict(zip(family.key_slots, family.keys, strict=True))
+            self._hashed[family.number] = [
+                self._key(used[slot], slot) if slot in used else _constant(slot.carrier)
+                for slot in self._slots
+            ]
+        return positive_hash([*self._hashed[family.number], end])
 
     def once(self) -> dict[str, SparkColumn]:
         """Return what is computed once per tuple and needed by its rows."""
