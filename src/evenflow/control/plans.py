@@ -64,7 +64,7 @@ class Plans:
             rates: Tuples per second by unit.
             capacity: Processor-seconds per second for rows.
         """
-        everything = {part.query: 1.0 for part in model.parts()}
+        everything = {name: 1.0 for part in model.parts() for name in part.queries}
         if model.load(rates, {}) <= capacity:
             return Choice(keep=everything, fits=True, method="open")
         floors = model.floors()
@@ -80,7 +80,11 @@ class Plans:
             # the floors are the safe answer to it.
             return replace(least, fits=True, reason=str(exc))
         kept = network.keep(plan.throughput, asked)
-        keep = {name: _rounded(kept.get(name, 1.0), floors.get(name, 0.0)) for name in everything}
+        keep = {
+            name: _rounded(kept.get(part.query, 1.0), floors.get(name, 0.0))
+            for part in model.parts()
+            for name in part.queries
+        }
         return Choice(keep=keep, fits=True, method=plan.method, reason=plan.reason)
 
     def prepare(self, model: FlowModel, rates: Mapping[str, float], capacity: float) -> None:
