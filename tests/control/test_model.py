@@ -94,6 +94,79 @@ def test_batches_that_take_long_without_rows_leave_less_capacity() -> None:
     assert flow_model(asked, COSTS, slower, 2.0).units[0].span == pytest.approx(1.2)
 
 
+# Queries that share a gate.
+
+SHARED = {"a": (4.0, 0.0), "b": (1.0, 0.2), "d": (1.0, 0.0)}
+"""Weights and floors of queries with one gate."""
+
+
+def shared_facts(**queries: QueryFacts) -> FlowFacts:
+    """Return a unit with a, b and d behind one gate, and e behind one of its own."""
+    unit = UnitFacts(
+        id="u1",
+        sources=("s",),
+        every=1.0,
+        families=(("a", "b", "e"), ("d", "a")),
+        shared=(("a", "b"), ("a", "d")),
+        active=True,
+        batches=(BATCH,),
+    )
+    known = {n: QueryFacts(weight=w, floor=f) for n, (w, f) in SHARED.items()}
+    known["e"] = QueryFacts(weight=3.0)
+    return FlowFacts(at=1.0, units=(unit,), queries={**known, **queries})
+
+
+def test_queries_that_share_a_gate_keep_the_largest_of_their_fractions() -> None:
+    model = model_of(shared_facts())
+    unit = model.units[0]
+    alike = dict.fromkeys("abd", 0.5)
+    for keep in ({"a": 0.5, "b": 0.1, "d": 0.2}, {"a": 0.0, "b": 0.5, "d": 0.1}):
+        assert unit.per_tuple(keep) == pytest.approx(unit.per_tuple(alike))
+        assert model.value(keep) == pytest.approx(model.value(alike))
+    # One that is not named keeps everything, and so do the others.
+    assert unit.per_tuple({"a": 0.0, "b": 0.0}) == unit.per_tuple({})
+    assert model.floors() == {"a": 0.2, "b": 0.2, "d": 0.2, "e": 0.0}
+    assert model.value({**alike, "e": 0.0}) == pytest.approx(3.0 / 9.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.floats(min_value=1.05, max_value=30.0),
+    st.sampled_from([0.5, 2.0, 8.0]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_a_shared_gate_has_one_fraction_and_what_is_expected_happens(
+    times: float, weight: float, never: bool, paused: bool
+) -> None:
+    """What happens is reckoned from fractions alone, as gates on Spark do."""
+    facts = shared_facts(
+        e=QueryFacts(weight=weight),
+        b=QueryFacts(floor=0.2, running=not paused),
+        d=QueryFacts(contract="never" if never else "window"),
+    )
+    model = model_of(facts)
+    capacity = 1.0
+    rates = {"u1": times * capacity / model.units[0].per_tuple({})}
+    choice = Plans().choose(model, rates, capacity)
+    keep = choice.keep
+    assert set(keep) == set("abde")
+    assert keep["a"] == keep["b"] == keep["d"] >= (0.0 if paused else 0.2)
+    if never:
+        assert keep["a"] == 1.0
+    gate = max(keep["a"], keep["b"], keep["d"])
+    own = {n: COSTS.of_query(n).own for n in "abde" if not (paused and n == "b")}
+    row = {n: COSTS.of_query(n).row for n in own}
+    reading = COSTS.of_source("s") + max(COSTS.of_query(n).trunk for n in own)
+    first = max(row[n] for n in own if n in "abe") * max(gate, keep["e"])
+    second = max(row["a"], row["d"]) * gate
+    paid = sum(own[n] * gate for n in own if n in "ab") + own["e"] * keep["e"]
+    paid += (own["a"] + own["d"]) * gate
+    load = rates["u1"] * (reading + first + second + paid)
+    assert model.load(rates, keep) == pytest.approx(load)
+    assert choice.fits == (load <= capacity * (1 + 1e-9))
+
+
 def _within(kept: float, of: float) -> float:
     return kept / of if of > 0 else 1.0
 

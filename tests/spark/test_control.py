@@ -46,6 +46,7 @@ def test_a_look_sees_batches_rows_gates_and_delays(spark: SparkSession, tmp_path
         facts = look(run, time.time())
         (unit,) = facts.units
         assert sorted(unit.families) == [("a", "b"), ("c",)]
+        assert unit.shared == ()
         assert {batch.rows for batch in unit.batches[:4]} == {100}
         assert all(batch.spacing is not None for batch in unit.batches[1:])
         assert facts.gaps() == ()

@@ -52,6 +52,8 @@ class UnitFacts:
     families: tuple[tuple[str, ...], ...]
     """Queries that share a row, by name; a query of a stateless unit is a family of its own."""
     active: bool
+    shared: tuple[tuple[str, ...], ...] = ()
+    """Queries with one gate, which keeps the largest of their fractions, by name."""
     batches: tuple[Batch, ...] = ()
     """Those that are done, the newest last; only the latest few."""
     under_way: Batch | None = None

@@ -3,7 +3,8 @@
 Each unit reads its input, which nothing can avoid; each of its families makes a row of what passes,
 each member adds its own part. Fractions of queries in one family are nested (a lower one keeps a
 subset of the tuples that a higher one keeps), so that a family's row is paid for the largest of
-them. `flow_network` has the same as a network for planners.
+them. Queries that share a gate have one fraction, and are one part. `flow_network` has the same as
+a network for planners.
 """
 
 from __future__ import annotations
@@ -26,13 +27,26 @@ LEAST_CAPACITY = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One query's part in a family."""
+    """What passes one gate in a family: one query's part, or that of several which share it."""
 
     query: str
+    """Its name; of several, the first."""
     own: float
     weight: float
     floor: float
     never: bool
+    sharing: tuple[str, ...] = ()
+    """All queries with this gate, if there are several; also those that do not run now, because
+    what they keep counts too."""
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """All queries with this gate."""
+        return self.sharing or (self.query,)
+
+    def kept(self, keep: Mapping[str, float]) -> float:
+        """Return the fraction that passes: the largest of those that share the gate."""
+        return 1.0 if self.never else max(keep.get(name, 1.0) for name in self.queries)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +94,7 @@ class UnitModel:
         """Return what share of all tuples comes to each part at some gates."""
         found, most = {READING: 1.0}, 0.0
         for number, family in enumerate(self.families):
-            kept = {p: 1.0 if p.never else keep.get(p.query, 1.0) for p in family.parts}
+            kept = {part: part.kept(keep) for part in family.parts}
             largest = max(kept.values(), default=0.0)
             found[_row(family)] = largest
             found |= {_own(number, part): share for part, share in kept.items()}
@@ -139,7 +153,9 @@ class FlowModel:
         """Return the smallest fractions that may be: floors, and all of what is never shed."""
         least: dict[str, float] = {}
         for part in self.parts():
-            least[part.query] = max(least.get(part.query, 0.0), 1.0 if part.never else part.floor)
+            floor = 1.0 if part.never else part.floor
+            for name in part.queries:
+                least[name] = max(least.get(name, 0.0), floor)
         return least
 
     def capacity(self, utilisation: float, rates: Mapping[str, float]) -> float:
@@ -157,9 +173,11 @@ class FlowModel:
 
     def value(self, keep: Mapping[str, float]) -> float:
         """Return the share of the greatest value: weights times the shares that are kept."""
-        weights = {part.query: part.weight for part in self.parts()}
-        total = sum(weights.values())
-        kept = sum(weight * keep.get(name, 1.0) for name, weight in weights.items())
+        parts = {part.query: part for part in self.parts()}.values()
+        total = sum(part.weight for part in parts)
+        kept = sum(
+            part.weight * max(keep.get(name, 1.0) for name in part.queries) for part in parts
+        )
         return kept / total if total > 0 else 1.0
 
 
@@ -177,8 +195,9 @@ def flow_model(
     facts: FlowFacts, costs: Costs, corrections: Mapping[str, Correction], cores: float
 ) -> FlowModel:
     """Return the model of a flow as it stands."""
+    gates = _gates(facts)
     units = tuple(
-        calibrated_unit(unit, facts, costs, corrections[unit.id].fixed).corrected(
+        calibrated_unit(unit, facts, costs, corrections[unit.id].fixed, gates).corrected(
             corrections[unit.id], cores
         )
         for unit in facts.units
@@ -186,7 +205,27 @@ def flow_model(
     return FlowModel(units=units, cores=cores)
 
 
-def calibrated_unit(unit: UnitFacts, facts: FlowFacts, costs: Costs, fixed: float) -> UnitModel:
+def _gates(facts: FlowFacts) -> dict[str, tuple[str, ...]]:
+    """Return, by query that shares a gate, all that share it, directly or by way of others.
+
+    A query has one fraction, in whatever families it is: two that share a gate with a third one
+    have its fraction too.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for unit in facts.units:
+        for names in unit.shared:
+            joined = {each for name in names for each in found.get(name, (name,))}
+            found |= dict.fromkeys(joined, tuple(sorted(joined)))
+    return found
+
+
+def calibrated_unit(
+    unit: UnitFacts,
+    facts: FlowFacts,
+    costs: Costs,
+    fixed: float,
+    gates: Mapping[str, tuple[str, ...]] | None = None,
+) -> UnitModel:
     """Return the model of a unit by the calibration alone.
 
     Args:
@@ -194,7 +233,9 @@ def calibrated_unit(unit: UnitFacts, facts: FlowFacts, costs: Costs, fixed: floa
         facts: The look.
         costs: As calibrated.
         fixed: Machine-seconds that its batches take without rows.
+        gates: By query that shares a gate, all that do, if that is known.
     """
+    gates = _gates(facts) if gates is None else gates
     running = [name for name in unit.queries if facts.queries[name].running]
     trunk = max((costs.of_query(name).trunk for name in running), default=0.0)
     reading = sum(map(costs.of_source, unit.sources)) / max(1, len(unit.sources))
@@ -204,7 +245,7 @@ def calibrated_unit(unit: UnitFacts, facts: FlowFacts, costs: Costs, fixed: floa
         reading=reading if unit.gated_trunk else reading + trunk,
         trunk=trunk if unit.gated_trunk else 0.0,
         families=tuple(
-            made for family in unit.families if (made := _family(family, facts, costs)).parts
+            made for family in unit.families if (made := _family(family, facts, costs, gates)).parts
         ),
         fixed=fixed,
         factor=1.0,
@@ -212,20 +253,33 @@ def calibrated_unit(unit: UnitFacts, facts: FlowFacts, costs: Costs, fixed: floa
     )
 
 
-def _family(names: tuple[str, ...], facts: FlowFacts, costs: Costs) -> FamilyModel:
+def _family(
+    names: tuple[str, ...],
+    facts: FlowFacts,
+    costs: Costs,
+    gates: Mapping[str, tuple[str, ...]],
+) -> FamilyModel:
     running = [name for name in names if facts.queries[name].running]
+    by_gate: dict[tuple[str, ...], float] = {}
+    for name in running:
+        gate = gates.get(name, (name,))
+        by_gate[gate] = by_gate.get(gate, 0.0) + costs.of_query(name).own
     return FamilyModel(
         row=max((costs.of_query(name).row for name in running), default=0.0),
-        parts=tuple(
-            Part(
-                query=name,
-                own=costs.of_query(name).own,
-                weight=facts.queries[name].weight,
-                floor=facts.queries[name].floor,
-                never=not facts.queries[name].sheddable,
-            )
-            for name in running
-        ),
+        parts=tuple(_part(gate, own, facts) for gate, own in by_gate.items()),
+    )
+
+
+def _part(gate: tuple[str, ...], own: float, facts: FlowFacts) -> Part:
+    """Return a part of queries that share a gate: worth what all are, and no floor is missed."""
+    running = [query for name in gate if (query := facts.queries[name]).running]
+    return Part(
+        query=gate[0],
+        own=own,
+        weight=sum(query.weight for query in running),
+        floor=max(query.floor for query in running),
+        never=not all(query.sheddable for query in running),
+        sharing=gate if len(gate) > 1 else (),
     )
 
 

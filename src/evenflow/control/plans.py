@@ -73,7 +73,7 @@ class Plans:
             rates: Tuples per second by unit.
             capacity: Processor-seconds per second for rows.
         """
-        everything = {part.query: 1.0 for part in model.parts()}
+        everything = {name: 1.0 for part in model.parts() for name in part.queries}
         if model.load(rates, {}) <= capacity:
             return Choice(keep=everything, fits=True, method="open")
         floors = model.floors()
@@ -111,8 +111,9 @@ class Plans:
         plan = planner.plan({unit: asked[unit] for unit in planner.network.inputs})
         kept = network.keep(plan.throughput, asked)
         keep = {
-            part.query: _rounded(kept.get(part.query, 1.0), floors.get(part.query, 0.0))
+            name: _rounded(kept.get(part.query, 1.0), floors.get(name, 0.0))
             for part in model.parts()
+            for name in part.queries
         }
         return Choice(keep=keep, fits=True, method=plan.method, reason=plan.reason)
 

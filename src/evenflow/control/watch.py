@@ -109,6 +109,7 @@ def _unit(
         sources=tuple(dict.fromkeys(unit.sources)),
         every=unit.every,
         families=_families(unit),
+        shared=_shared(unit),
         active=run.active,
         batches=tuple(shared[: len(done)]),
         under_way=shared[-1] if begun else None,
@@ -119,6 +120,17 @@ def _unit(
 def _families(unit: Unit) -> tuple[tuple[str, ...], ...]:
     rows = tuple(tuple(member.query for member in family.members) for family in unit.families)
     return rows + tuple((branch.query,) for branch in unit.branches)
+
+
+def _shared(unit: Unit) -> tuple[tuple[str, ...], ...]:
+    """Return members of families that have the same condition, and so the same gate."""
+    found = []
+    for family in unit.families:
+        by_condition: dict[int, dict[str, None]] = {}
+        for member in family.members:
+            by_condition.setdefault(member.condition, {})[member.query] = None
+        found += [tuple(names) for names in by_condition.values() if len(names) > 1]
+    return tuple(found)
 
 
 def _done(run: UnitRun) -> list[Batch]:
