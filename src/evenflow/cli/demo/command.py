@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import logging
 import shutil
 import tempfile
 from pathlib import Path
@@ -84,6 +85,8 @@ def demo(
     _check_picture(plot, act)
     as_data = wants_json(as_json, format_)
     use_java()
+    # What fails in a call that Ctrl-C breaks off is raised; py4j would print it besides.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     shown = _Shown(as_data=as_data, verbose=verbose)
     result: dict[str, Any] = {}
     if act is not Act.SURGE:
