@@ -14,7 +14,7 @@ help: ## list the targets
 setup: ## make .venv with the locked packages, and find or install Java
 	@scripts/setup
 
-demo: setup ## run twenty queries over synthetic smart meters, then compare with plain Spark
+demo: setup ## what sharing brings against plain Spark, and who gives way in a surge; three minutes
 	@.venv/bin/evenflow demo
 
 test: check ## check, then all tests

@@ -19,7 +19,7 @@ from tests.cli.flows import GOOD, changed, write
 import evenflow
 from evenflow.bench import sharing
 from evenflow.bench.choice import Only
-from evenflow.cli.command import guarded, one_line, print_error
+from evenflow.cli.command import INTERRUPTED, guarded, one_line, print_error
 from evenflow.errors import (
     EnvironmentFaultError,
     FileError,
@@ -284,3 +284,16 @@ def test_an_option_that_a_benchmark_does_not_have_is_refused(
 def test_a_case_that_a_benchmark_does_not_have_is_refused() -> None:
     with pytest.raises(UserError, match="no such case"):
         sharing.run(quick=True, on_step=print, only=Only(case="same-keys"))
+
+
+def test_what_fails_after_ctrl_c_is_no_fault() -> None:
+    @guarded
+    def broken_off() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("the connection that was broken off cannot be used")
+
+    with pytest.raises(typer.Exit) as ended:
+        broken_off()
+    assert ended.value.exit_code == INTERRUPTED

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.flows import GOOD, write
 
 from evenflow import Flow, Sink, avg, col, count, sum_
-from evenflow.cli.demo import FLOW as DEMO
+from evenflow.cli.demo.sharing import FLOW as DEMO
 from evenflow.cli.flow_file import read_flow
 from evenflow.errors import ConfigError
 from evenflow.graph.explain import FORMATS, describe, explain

@@ -1,4 +1,4 @@
-"""`run`, `status`, `compare` and `demo`: what they ask of the shell and what they print."""
+"""`run`, `status` and `compare`: what they ask of the shell and what they print."""
 
 from __future__ import annotations
 
@@ -218,30 +218,6 @@ def test_compare_exits_with_1_where_answers_differ(
     result = invoke("compare", path)
     assert result.exit_code == 1
     assert "heavy: 1 answer more" in result.stdout
-
-
-def test_the_demo_runs_twenty_queries_and_compares_them(
-    invoke: Invoke, shell: Callable[..., None]
-) -> None:
-    specs: list[FlowSpec] = []
-
-    def run_flow(spec: FlowSpec, **options: Any) -> dict[str, Any]:
-        specs.append(spec)
-        assert options["seconds"] == 3.0
-        return STATUS
-
-    def compare_flow(spec: FlowSpec, **_: Any) -> dict[str, Any]:
-        specs.append(spec)
-        return COMPARISON
-
-    shell("spark.run", run_flow=run_flow)
-    shell("spark.compare", compare_flow=compare_flow)
-    result = invoke("demo", "--for", "3s")
-    assert result.exit_code == 0, result.stderr
-    assert [len(spec.queries) for spec in specs] == [20, 20]
-    assert "ratio: 12.5" in result.stdout
-    assert "operators:" in result.stdout
-    assert "heavy" in result.stdout
 
 
 def test_the_live_table_shows_each_query() -> None:

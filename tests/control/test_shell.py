@@ -117,6 +117,11 @@ def test_a_surge_is_shed_recorded_and_reported(made: Made, tmp_path: Path) -> No
     assert told["gates"]
     assert told["load"] < told["load_without_gates"]
     assert told["highest_surge"] > 1
+    (rows,), (fitting,) = told["rows_per_second"].values(), told["fitting_rows_per_second"].values()
+    assert rows == pytest.approx(8 * SIX_RATE, rel=0.2)
+    # What fits with all gates open is less than what arrives, and less than what floors leave.
+    (highest,) = told["highest_rows_per_second"].values()
+    assert SIX_RATE < fitting < min(rows, highest)
     until(lambda: run.flow.clock > 38)
     control.stop()
     assert run.flow.gates == {}

@@ -59,6 +59,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
             sys.stdout.flush()
         except EvenflowError as exc:
+            _end_if_interrupted(exc)
             print_error(exc, verbose=verbose)
             raise typer.Exit(exc.exit_code) from None
         except KeyboardInterrupt:
@@ -70,10 +71,24 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
         except (typer.Exit, typer.Abort):
             raise
         except Exception as exc:  # noqa: BLE001  # the top of the shell
+            _end_if_interrupted(exc)
             print_unexpected(exc, verbose=verbose)
             raise typer.Exit(1) from None
 
     return run
+
+
+def _end_if_interrupted(error: BaseException) -> None:
+    """End as on Ctrl-C if that is what broke off a call to Spark, and cleaning up failed for it.
+
+    Raises:
+        typer.Exit: It is.
+    """
+    before: BaseException | None = error
+    while before is not None:
+        if isinstance(before, KeyboardInterrupt):
+            raise typer.Exit(INTERRUPTED) from None
+        before = before.__cause__ or before.__context__
 
 
 def print_error(error: EvenflowError, *, verbose: bool = False) -> None:

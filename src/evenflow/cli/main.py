@@ -13,7 +13,7 @@ from evenflow.cli.command import put
 from evenflow.cli.compare import compare
 from evenflow.cli.control import pause, resume, stop, subscribe, unsubscribe
 from evenflow.cli.decisions import decisions
-from evenflow.cli.demo import demo
+from evenflow.cli.demo.command import demo
 from evenflow.cli.doctor import doctor
 from evenflow.cli.explain import explain
 from evenflow.cli.rejects import rejects

@@ -28,17 +28,23 @@ def loop_report(snapshot: LoopSnapshot, costs: Costs, now: float) -> dict[str, A
         "load_without_gates": None,
         "capacity": None,
         "value": None,
+        "rows_per_second": None,
+        "fitting_rows_per_second": None,
         "highest_surge": None,
         "highest_rows_per_second": None,
     }
     if view is not None:
-        surge = view.highest_surge
+        surge, room = view.highest_surge, view.room
         told |= {
             "catching_up": sorted(view.catching_up),
             "load": round(view.load, 3),
             "load_without_gates": round(view.open_load, 3),
             "capacity": round(view.capacity, 3),
             "value": round(view.model.value(view.gates), 3),
+            "rows_per_second": {unit: round(rate, 1) for unit, rate in view.rates.items()},
+            "fitting_rows_per_second": {
+                unit: round(rate * room) for unit, rate in view.rates.items() if room is not None
+            },
             "highest_surge": _rounded(surge, 1),
             "highest_rows_per_second": {
                 unit: round(rate * surge) for unit, rate in view.rates.items() if surge is not None

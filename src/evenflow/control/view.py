@@ -78,6 +78,12 @@ class View:
         """How many times what arrives the flow could still serve."""
         return self.model.highest_surge(self.rates, self.capacity)
 
+    @property
+    def room(self) -> float | None:
+        """How many times what arrives would fit with all gates open; None without load."""
+        load = self.model.load(self.rates, {})
+        return self.capacity / load if load > 0 else None
+
     def facts(self, facts: FlowFacts) -> dict[str, Any]:
         """Return what decisions are made from, as plain values."""
         return {
