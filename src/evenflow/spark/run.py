@@ -356,6 +356,10 @@ class Run:
         """
         return self._sources.set_limit(source, rows)
 
+    def clock(self, source: str) -> float | None:
+        """Return by which clock tuples of a source are due: the seconds of its tick 0, if any."""
+        return self._sources.clock(source)
+
     def waiting(self, source: str, offset: str, at: float) -> int | None:
         """Return how many tuples of a source wait behind an offset, if that is known at any time.
 

@@ -198,6 +198,11 @@ class Sources:
         beside.replace(file)
         return True
 
+    def clock(self, source: str) -> float | None:
+        """Return the wall-clock seconds of tick 0 of a source of ours, by which it is due."""
+        settings = self._settings.get(source)
+        return None if settings is None else json.loads(settings)["wall_us"] / 1e6
+
     def waiting(self, source: str, offset: str, at: float) -> int | None:
         """Return how many tuples wait behind an offset, if that is known at any time.
 
