@@ -98,3 +98,17 @@ def test_a_part_that_is_new_is_taken_to_be_as_wrong_as_the_others() -> None:
     assert both.of("new", 2.0) == pytest.approx(6.0, rel=0.1)
     dearer = known.seen(costs, tuples, 0.1 + 3.0 * 0.3 + 6.0 * 0.3)
     assert dearer.of("new", 2.0) > 1.2 * 2 * dearer.of("all", 1.0) > 6.0
+
+
+def test_parts_that_are_gone_are_forgotten_and_others_are_not() -> None:
+    known = first_correction(0.9)
+    for times in (0.03, 0.05, 0.04) * 5:
+        known = known.seen(CALIBRATED, *batch(OPEN, times))
+    left = {"middle": 2.0, "dear": 4.0}
+    after_ = known.seen(left, {"middle": 0.05, "dear": 0.05}, 0.2 + 0.05 * 8)
+    assert set(after_.at) == set(left)
+    assert after_.spread.shape == (3, 3)
+    assert after_.of("dear", 4.0) == pytest.approx(known.of("dear", 4.0), rel=0.1)
+    nobody = after_.seen({"new": 1.0}, {"new": 0.1}, 0.3)
+    assert set(nobody.at) == {"new"}
+    assert np.isfinite(nobody.known).all()

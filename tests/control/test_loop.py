@@ -390,3 +390,36 @@ def test_costs_wrong_one_against_the_other_cost_little_of_the_optimum(times: flo
     optimum = sum(WEIGHTS[name] * best.keep[name] for name in SIX)
     assert statistics.mean(kept) >= 0.85 * optimum
     assert len(flow.history) <= 8
+
+
+def test_gates_below_a_floor_are_raised_in_overload_too() -> None:
+    """Somebody set them by hand, or a query came back with a floor."""
+    flow = six(surge(SIX_RATE, 20.0, BEGIN, END), floors={"f": 0.3})
+    loop = loop_for()
+    flow.run(loop, BEGIN + 10)
+    assert flow.gates["f"] >= 0.3
+    flow.gates = {**flow.gates, "a": 0.0, "f": 0.0}
+    flow.run(loop, 5.0)
+    assert flow.gates["f"] >= 0.3
+
+
+def test_what_is_held_back_is_a_share_of_what_rows_may_take() -> None:
+    flow = six(lambda _: SIX_RATE)
+    loop = loop_for()
+    flow.run(loop, 10.0)
+    view = loop.snapshot().view
+    assert view is not None
+    assert view.squeezed(0.4, ()).capacity == pytest.approx(0.4 * view.capacity)
+
+
+def test_what_was_held_back_comes_back_though_nobody_answers() -> None:
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, END), deadline=1.9)
+    loop = loop_for()
+    flow.run(loop, BEGIN + 5)
+    loop._learned.squeeze = 0.4
+    before = flow.queries
+    flow.spoil = lambda facts: replace(
+        facts, queries={n: replace(q, answered_at=None) for n, q in before.items()}
+    )
+    flow.run(loop, 10.0)
+    assert loop.snapshot().squeeze > 0.45

@@ -289,3 +289,21 @@ def test_value_is_weight_times_share_whatever_the_rates_of_units() -> None:
     # Both need one second per second; b is worth twice as much.
     choice = Plans().choose(model, {"u1": 1e6, "u2": 1e4}, 1.5)
     assert choice.keep == pytest.approx({"a": 0.5, "b": 1.0}, abs=1e-3)
+
+
+def test_parts_keep_their_names_when_a_family_stops_and_a_query_may_be_in_two() -> None:
+    facts = facts_of()
+    unit = replace(facts.units[0], families=(("a", "b"), ("a",), ("c",)))
+    facts = replace(facts, units=(unit,))
+    names = set(model_of(facts).units[0].costs())
+    assert len([name for name in names if name.startswith("row of a")]) == 2
+    paused = replace(facts, queries={**facts.queries, "b": QueryFacts(running=False)})
+    assert set(model_of(paused).units[0].costs()) < names
+
+
+def test_a_deadline_that_cannot_be_met_does_not_make_batches_too_short_for_rows() -> None:
+    slow = {"u1": replace(first_correction(1.0), known=np.array([0.8]))}
+    asked = facts_of(a=QueryFacts(deadline=1.0))
+    model = flow_model(asked, COSTS, slow, 2.0)
+    assert model.units[0].span == 1.6
+    assert model.capacity(0.9, {"u1": 1.0}) == pytest.approx(2 * 0.4)

@@ -36,6 +36,8 @@ FIXED_DRIFT = 0.005
 FACTOR_DRIFT = 0.04
 OWN_DRIFT = 0.01
 """How much all of it changes per batch; relative for costs."""
+LEAST_DRIFTING = 0.1
+"""A part drifts at least as one that costs so much of what parts do on average."""
 OUTLIER = 3.0
 """A batch counts as at most so many standard deviations off."""
 LEAST_FACTOR = 1e-3
@@ -94,7 +96,9 @@ class Correction:
             tuples: That came to the parts.
             seconds: Machine-seconds that it took.
         """
-        if any(part not in self.at for part in costs):
+        if set(self.at) - set(costs):
+            return self._without(costs).seen(costs, tuples, seconds)
+        if set(costs) - set(self.at):
             return self._with(costs).seen(costs, tuples, seconds)
         weight = np.zeros_like(self.known)
         weight[0] = 1.0
@@ -111,6 +115,20 @@ class Correction:
             known=known,
             spread=self.spread - np.outer(shared, shared) / total + _drift(known),
             batches=self.batches + 1,
+        )
+
+    def _without(self, costs: Mapping[str, float]) -> Correction:
+        """Return it without parts that are gone."""
+        left = [part for part in self.at if part in costs]
+        if not left:
+            return known_correction(self.fixed, self.factor, CERTAIN_SPREAD)
+        at = [0, *(self.at[part] for part in left)]
+        return replace(
+            self,
+            known=self.known[at],
+            spread=self.spread[np.ix_(at, at)],
+            calibrated=self.calibrated[at],
+            at={part: number for number, part in enumerate(left, 1)},
         )
 
     def _with(self, costs: Mapping[str, float]) -> Correction:
@@ -172,7 +190,9 @@ def known_correction(fixed: float, factor: float, spread: float) -> Correction:
 
 
 def _drift(known: NDArray[np.float64]) -> NDArray[np.float64]:
-    relative = np.concatenate([[0.0], known[1:]])
+    costs = known[1:]
+    # What seems to cost nothing may cost something again.
+    relative = np.concatenate([[0.0], np.maximum(costs, LEAST_DRIFTING * costs.mean())])
     drift = FACTOR_DRIFT**2 * np.outer(relative, relative) + np.diag((OWN_DRIFT * relative) ** 2)
     drift[0, 0] = FIXED_DRIFT**2
     return drift

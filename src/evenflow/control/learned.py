@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SQUEEZED, RELAXED, PROBED = 0.85, 0.05, 0.01
 """The squeeze once per batch: times this while answers are late, plus this while there is no worry,
-plus this while they are just in time."""
+plus this while they are just in time, or there are none."""
 IN_TIME = 0.7
 """Share of its deadline within which a delay is no worry."""
 HEAVY = 1.5
@@ -200,7 +200,8 @@ class Learned:
                 self.squeeze = max(self._config.least_squeeze, self.squeeze * SQUEEZED)
             elif fits or 0.0 < worst <= IN_TIME:
                 self.squeeze = min(1.0, self.squeeze + RELAXED)
-            elif worst > 0.0:
+            else:
+                # Also if nothing is answered at all, perhaps because of what is held back.
                 self.squeeze = min(1.0, self.squeeze + PROBED)
         return tuple(late)
 

@@ -24,7 +24,7 @@ from evenflow.control.limits import Limits
 from evenflow.control.plans import Choice, Plans
 from evenflow.control.state import CHANGING, Input, State, next_state
 from evenflow.control.view import View, view_of
-from evenflow.control.wording import why_catching_up, why_drops, why_wider
+from evenflow.control.wording import why_catching_up, why_drops, why_floors, why_wider
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -149,7 +149,7 @@ class ControlLoop:
         late = self._learned.judge(
             facts, model, self._real, fits=fits, catching_up=view.catching_up
         )
-        self._view = view = view.squeezed(self._config.utilisation * self._learned.squeeze, late)
+        self._view = view = view.squeezed(self._learned.squeeze, late)
         effects += self._tell_catching_up(facts, view, whole, now)
         effects += self._measure(facts, view)
         if self._state not in CHANGING:
@@ -265,6 +265,9 @@ class ControlLoop:
 
     def _decide(self, facts: FlowFacts, view: View, now: float) -> list[Effect]:
         config = self._config
+        if self._is_below_floors(view):
+            choice = self._plans.choose(view.model, view.pressure, view.capacity)
+            return self._change(facts, view, choice, why_floors(view, choice), now, spare=1)
         if view.load > view.capacity * (1 + config.tolerance):
             self._recent.clear()
             choice = self._plans.choose(view.model, view.pressure, view.capacity)
@@ -280,6 +283,14 @@ class ControlLoop:
             return []
         spare = 0 if wider.is_open else self._config.reserve
         return self._change(facts, view, wider, why_wider(view, wider), now, spare=spare)
+
+    def _is_below_floors(self, view: View) -> bool:
+        """Whether somebody keeps less than its floor: a floor that is new, or gates set by hand."""
+        kept = self._history.now
+        return any(
+            kept.get(name, 1.0) < floor - LEAST_CHANGE
+            for name, floor in view.model.floors().items()
+        )
 
     def _wider(self, view: View) -> Choice | None:
         """Return wider gates if load has been low for long enough."""

@@ -82,7 +82,7 @@ def measured_network(
         for unit in view.model.units
         if view.rates[unit.id] > 0
     }
-    if not terms:
+    if not terms or not any(unit.families for unit in view.model.units if unit.id in terms):
         return None
     made = flow_network(view.model, terms, view.capacity)
     return {"evenflow": VERSION, **network_data(made.network), "rates": trace.histograms()}

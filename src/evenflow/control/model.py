@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 READING, TRUNK = "reading ", "trunk "
 """Parts of a unit that are no query's: no query has such a name."""
+LEAST_SPAN = 1.5
+"""How many times what a batch takes without rows it must be allowed to take."""
 LEAST_CAPACITY = 0.05
 """Share of the cores that is left for rows, however much batches take without them."""
 
@@ -55,6 +57,8 @@ class FamilyModel:
 
     row: float
     parts: tuple[Part, ...]
+    name: str = ""
+    """Among the families of its unit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,20 +88,20 @@ class UnitModel:
         found = {READING: self.reading}
         if self.trunk > 0:
             found[TRUNK] = self.trunk
-        for number, family in enumerate(self.families):
+        for family in self.families:
             if family.row > 0:
                 found[_row(family)] = family.row
-            found |= {_own(number, part): part.own for part in family.parts}
+            found |= {_own(family, part): part.own for part in family.parts}
         return found
 
     def kept(self, keep: Mapping[str, float]) -> dict[str, float]:
         """Return what share of all tuples comes to each part at some gates."""
         found, most = {READING: 1.0}, 0.0
-        for number, family in enumerate(self.families):
+        for family in self.families:
             kept = {part: part.kept(keep) for part in family.parts}
             largest = max(kept.values(), default=0.0)
             found[_row(family)] = largest
-            found |= {_own(number, part): share for part, share in kept.items()}
+            found |= {_own(family, part): share for part, share in kept.items()}
             most = max(most, largest)
         return {**found, TRUNK: most}
 
@@ -108,11 +112,12 @@ class UnitModel:
             return cores * correction.of(part, calibrated / cores)
 
         families = tuple(
-            FamilyModel(
+            replace(
+                family,
                 row=cost(_row(family), family.row) if family.row > 0 else 0.0,
-                parts=tuple(replace(p, own=cost(_own(number, p), p.own)) for p in family.parts),
+                parts=tuple(replace(p, own=cost(_own(family, p), p.own)) for p in family.parts),
             )
-            for number, family in enumerate(self.families)
+            for family in self.families
         )
         return replace(
             self,
@@ -183,12 +188,12 @@ class FlowModel:
 
 def _row(family: FamilyModel) -> str:
     """Return how the row of a family is called among the parts of a unit."""
-    return f"row of {min((part.query for part in family.parts), default='')}"
+    return f"row of {family.name}"
 
 
-def _own(family: int, part: Part) -> str:
+def _own(family: FamilyModel, part: Part) -> str:
     """Return how a query's part is called: one that is in several families has several."""
-    return f"{part.query} in {family}"
+    return f"{part.query} in {family.name}"
 
 
 def flow_model(
@@ -245,12 +250,26 @@ def calibrated_unit(
         reading=reading if unit.gated_trunk else reading + trunk,
         trunk=trunk if unit.gated_trunk else 0.0,
         families=tuple(
-            made for family in unit.families if (made := _family(family, facts, costs, gates)).parts
+            replace(made, name=name)
+            for name, family in _named(unit.families)
+            if (made := _family(family, facts, costs, gates)).parts
         ),
         fixed=fixed,
         factor=1.0,
         span=_span(unit, facts, fixed),
     )
+
+
+def _named(families: tuple[tuple[str, ...], ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield families with names that they have for life: that of a member, and how manieth it is.
+
+    Others come and go while what was learned of these is kept.
+    """
+    times: dict[str, int] = {}
+    for family in families:
+        first = min(family, default="")
+        times[first] = times.get(first, 0) + 1
+        yield f"{first} {times[first]}", family
 
 
 def _family(
@@ -287,6 +306,9 @@ def _span(unit: UnitFacts, facts: FlowFacts, fixed: float) -> float:
     """Return how long batches should take: as often as asked, unless they cannot be so short."""
     deadlines = [facts.queries[name].deadline for name in unit.queries]
     tightest = min((each for each in deadlines if each is not None), default=None)
-    # An answer is as old as two batches, when its tuples came as the batch before began.
-    most = 2 * fixed if tightest is None else min(2 * fixed, tightest / 2)
+    # An answer is as old as two batches, when its tuples came as the batch before began. A deadline
+    # that leaves no time for rows is missed anyway, and must not make batches too short for them.
+    most = 2 * fixed
+    if tightest is not None and tightest / 2 >= LEAST_SPAN * fixed:
+        most = min(most, tightest / 2)
     return max(unit.every, most)

@@ -93,7 +93,7 @@ class Plans:
             fits = load <= capacity
             if fits and (best is None or model.value(found.keep) > model.value(best.keep)):
                 best = found
-            if fits and load >= capacity * (1 - CLOSE):
+            if load <= 0 or (fits and load >= capacity * (1 - CLOSE)):
                 break
             room *= capacity * (1 - CLOSE / 2) / load
         return best or _within(model, rates, capacity, floors, found)

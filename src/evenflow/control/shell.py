@@ -181,11 +181,15 @@ class Control:
         if self._core is None or view is None:
             return
         self._kept_at = self._clock()
-        if kept := self._core.kept():
-            keep_corrections(self._state, self._surveyed, kept)
-        made = measured_network(view, self._trace, selectivities(self._known_run))
-        if made is not None:
-            keep_network(self._state, made)
+        try:
+            if kept := self._core.kept():
+                keep_corrections(self._state, self._surveyed, kept)
+            made = measured_network(view, self._trace, selectivities(self._known_run))
+            if made is not None:
+                keep_network(self._state, made)
+        except (EvenflowError, OSError):
+            # It is nothing that a flow needs to go on.
+            _log.warning("what was learned could not be kept", exc_info=True)
 
     def _perform(self, effects: list[Effect]) -> None:
         assert self._core is not None

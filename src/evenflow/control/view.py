@@ -38,9 +38,9 @@ class View:
     catching_up: frozenset[str] = frozenset()
     """Units that work off what waited while they stood still."""
 
-    def squeezed(self, utilisation: float, late: tuple[str, ...]) -> View:
-        """Return the view with less of the machine for rows, because some queries are late."""
-        return replace(self, capacity=self.model.capacity(utilisation, self.rates), late=late)
+    def squeezed(self, squeeze: float, late: tuple[str, ...]) -> View:
+        """Return the view with a part of the capacity, because some queries are late."""
+        return replace(self, capacity=self.capacity * squeeze, late=late)
 
     def excused(self, arriving: Mapping[str, float]) -> View:
         """Return the view with some units planned for what arrives, and not for what waits.

@@ -26,6 +26,12 @@ def why_drops(view: View, choice: Choice) -> str:
     return f"{told}: {_kept(dropped, order)}, which costs the least value"
 
 
+def why_floors(view: View, choice: Choice) -> str:
+    """Return why gates are changed that were below floors."""
+    told = "all gates open" if choice.is_open else "the gates are those that load needs"
+    return f"{_rows(view)}; queries kept less than their floors: {told}"
+
+
 def why_wider(view: View, choice: Choice) -> str:
     """Return why less is dropped than before, or nothing."""
     share = view.open_load / view.capacity if view.capacity > 0 else 0.0

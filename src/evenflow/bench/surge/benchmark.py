@@ -91,7 +91,11 @@ def _bars(planned: dict[str, Any], uniform: dict[str, Any] | None) -> list[str]:
     unloaded = planned["age_p99_unloaded"] or 0.0
     lines = [
         _bar("reaction, seconds", planned["reaction_seconds"], most=_REACTION_INTERVALS),
-        _bar("age at p99 after it", planned["age_p99_after_reaction"], most=3 * unloaded),
+        _bar(
+            "age at p99 after it",
+            planned["age_p99_after_reaction"],
+            most=_TIMES_UNLOADED * unloaded,
+        ),
         _bar("share of the optimum", planned["share_of_optimum"], least=_OF_OPTIMUM),
         _bar(
             "intervals until gates are open",

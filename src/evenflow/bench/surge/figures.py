@@ -9,7 +9,8 @@
 - *Age after the reaction*: of all answers of the surge that became visible from then on.
 - *Value*: the sum over queries of weight times the share of the answers that there were, of all
   windows within the surge; answers count that were visible a deadline after its end at the latest.
-- *Optimum*: the greatest value at this rate by the true costs: no plan can keep more for long.
+- *Optimum*: the greatest value at this rate by the true costs, with batches as long as the time
+  between them.
 - *Gates open*: intervals from the end of the surge to the first batch from which on no gate drops.
 """
 

@@ -43,7 +43,7 @@ class Trial:
     lead_seconds: float = 60.0
     """From the beginning of the stream to that of the surge: starting, warming up, unloaded."""
     unloaded_seconds: float = 15.0
-    """The last of them, in which ages are those without a surge."""
+    """Of these, up to a deadline before the surge: ages are those without one."""
     surge_seconds: float = 60.0
     after_seconds: float = 20.0
     every: float = 1.0
@@ -196,9 +196,12 @@ def case(trial: Trial, surge: Surge, found: Found) -> dict[str, Any]:
     every_answer = [each for own in found.answers.values() for each in own]
     seen = figures.ages(every_answer, WINDOWS, begin, end)
     if trial.method not in GATED:
+        seen = [(at, age) for at, age in seen if at <= end]
         for own in found.answers.values():
             seen += figures.missing_ages(own, WINDOWS, begin, end)
-    unloaded = figures.ages(every_answer, WINDOWS, begin - trial.unloaded_seconds, begin)
+    # Answers of windows that closed just before would come out of the first batches of the surge.
+    calm = begin - trial.deadline
+    unloaded = figures.ages(every_answer, WINDOWS, calm - trial.unloaded_seconds, calm)
     reaction = figures.reaction(seen, begin, end, trial.every, trial.deadline)
     after = [] if reaction is None else [age for at, age in seen if at >= begin + reaction]
     value = figures.value(found.answers, WEIGHTS, surge, WINDOWS, trial.deadline)
