@@ -40,7 +40,7 @@ def state(tmp_path: Path) -> Path:
         keep={"a": 0.25, "b": 0.0, "c": 0.5, "d": 0.5, "e": 0.75},
         before={},
         facts={},
-        why="52,000 rows/s are read, 4.1 times what fits",
+        why="52,000 rows/s arrive, 4.1 times what fits",
         expected={"batch_seconds": {"u1": 0.9}},
     )
     opened = Decision(

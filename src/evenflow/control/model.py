@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 READING, TRUNK = "reading ", "trunk "
 """Parts of a unit that are no query's: no query has such a name."""
-LEAST_SPAN = 1.5
+LEAST_SPAN = 1.4
 """How many times what a batch takes without rows it must be allowed to take."""
 LEAST_CAPACITY = 0.05
 """Share of the cores that is left for rows, however much batches take without them."""

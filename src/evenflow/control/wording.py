@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from evenflow.control.plans import Choice
     from evenflow.control.view import View
 
-MOST_NAMED = 4
+MOST_NAMED = 6
 
 
 def why_drops(view: View, choice: Choice) -> str:
@@ -50,7 +50,7 @@ def why_catching_up(unit: str, rows: float) -> str:
 
 def _rows(view: View) -> str:
     arriving = sum(view.rates.values())
-    told = f"{arriving:,.0f} rows/s are read"
+    told = f"{arriving:,.0f} rows/s arrive"
     if view.piled:
         told += " and rows have piled up"
     return told

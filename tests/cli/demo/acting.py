@@ -51,7 +51,7 @@ def decision(number: int, seconds: float, keep: dict[str, float], **changed: Any
         "at": BEGAN + seconds,
         "act": "open" if not keep else "shed" if number == 1 else "adjust",
         "keep": keep,
-        "why": "10,000 rows/s are read, 3.3 times what fits: research keeps 0%",
+        "why": "10,000 rows/s arrive, 3.3 times what fits: research keeps 0%",
         "applied": True,
         **changed,
     }

@@ -58,7 +58,7 @@ def test_there_is_a_line_per_second_and_one_per_decision(
     said = capsys.readouterr().err.splitlines()
     assert sum(line.startswith("phase") for line in said) == 2
     assert len(said) == 40 + 2 + 1
-    assert said[-1].endswith("shed: 10,000 rows/s are read, 3.3 times what fits: research keeps 0%")
+    assert said[-1].endswith("shed: 10,000 rows/s arrive, 3.3 times what fits: research keeps 0%")
 
 
 def test_a_line_after_a_long_silence_does_not_bring_all_that_were_missed(

@@ -120,8 +120,7 @@ def measure(session: SparkSession, trial: Trial, costs: Any) -> dict[str, Any]:
         left = trial.after_seconds if control is not None else trial.deadline
         time.sleep(max(0.0, surge.end + left - time.time()))
         batches = _batches(run)
-        counts, place = _settled(run, control, trial)
-        found = Found(answers_in(sinks), batches, counts, place)
+        found = _settled(run, control, trial, sinks, batches)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return case(trial, surge, found)
@@ -157,8 +156,14 @@ def _batches(run: Run) -> list[figures.GatedBatch]:
     ]
 
 
-def _settled(run: Run, control: Control | None, trial: Trial) -> tuple[Any, tuple[int, int]]:
-    """Return counts by query, and up to where the source was read."""
+def _settled(
+    run: Run,
+    control: Control | None,
+    trial: Trial,
+    sinks: Path,
+    batches: Sequence[figures.GatedBatch],
+) -> Found:
+    """Return what is left when the flow has stopped; of `none`, between two of its batches."""
     from evenflow.spark.unit.checkpoint import committed_batch
 
     (unit,) = run.runs
@@ -170,12 +175,13 @@ def _settled(run: Run, control: Control | None, trial: Trial) -> tuple[Any, tupl
         if control is not None:
             run.drain()
         status = run.stop()
-        return _counts(status), _place(checkpoint)
+        return Found(answers_in(sinks), batches, _counts(status), _place(checkpoint))
     for _ in range(_MOST_TRIES):
         before = committed_batch(checkpoint)
         status, place = run.status(exact=True), _place(checkpoint)
+        answers = answers_in(sinks)
         if committed_batch(checkpoint) == before:
-            return _counts(status), place
+            return Found(answers, batches, _counts(status), place)
     raise RunError("batches came too fast to look at the flow between two of them")
 
 

@@ -33,6 +33,8 @@ FLOW = Path(__file__).with_name("surge.yaml")
 SOURCE = "readings"
 SAMPLE_ROWS = 600
 """Tuples for calibration: enough for queries that cost tens of microseconds each."""
+ROUNDS = 2
+"""How often each query is measured: somebody waits."""
 CALM = 0.2
 """Share of what costs alone say fits that the meters send when they are calm. It is far from the
 capacity on purpose: batches also take time without rows, state and sinks cost too, and the first
@@ -79,7 +81,12 @@ def survey(session: Any, folder: Path, on_step: Callable[[str], None]) -> Machin
 
     flow = read_flow(write_flow(folder, "sample", {"rate": _RECORDED_RATE}))
     costs = calibrate(
-        own_session(session), flow.spec(), folder / "sample", rows=SAMPLE_ROWS, on_step=on_step
+        own_session(session),
+        flow.spec(),
+        folder / "sample",
+        rows=SAMPLE_ROWS,
+        rounds=ROUNDS,
+        on_step=on_step,
     )
     return Machine(costs=costs, cores=float(session.sparkContext.defaultParallelism))
 
