@@ -55,6 +55,14 @@ def test_a_family_pays_its_row_for_the_largest_fraction() -> None:
     assert kept == pytest.approx(reading_and_trunk + 0.5 * 4e-6 + 0.5 * 1e-6 + 0.25 * 2e-6)
 
 
+def test_what_a_tuple_costs_is_what_its_parts_do() -> None:
+    unit = model_of(facts_of()).units[0]
+    for keep in ({}, {"a": 0.5, "b": 0.25, "c": 0.0}, {"c": 0.7}):
+        kept = unit.kept(keep)
+        parts = sum(cost * kept[part] for part, cost in unit.costs().items())
+        assert unit.per_tuple(keep) == pytest.approx(parts)
+
+
 def test_a_trunk_behind_gates_is_paid_for_what_any_query_keeps() -> None:
     facts = facts_of()
     gated = replace(facts, units=(replace(facts.units[0], gated_trunk=True),))

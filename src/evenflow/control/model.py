@@ -48,7 +48,11 @@ class Part:
 
     def kept(self, keep: Mapping[str, float]) -> float:
         """Return the fraction that passes: the largest of those that share the gate."""
-        return 1.0 if self.never else max(keep.get(name, 1.0) for name in self.queries)
+        if self.never:
+            return 1.0
+        if not self.sharing:
+            return keep.get(self.query, 1.0)
+        return max(keep.get(name, 1.0) for name in self.sharing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +83,17 @@ class UnitModel:
     """Seconds that its batches should take at most."""
 
     def per_tuple(self, keep: Mapping[str, float]) -> float:
-        """Return what a tuple costs at some gates."""
-        kept = self.kept(keep)
-        return sum(cost * kept[part] for part, cost in self.costs().items())
+        """Return what a tuple costs at some gates: `costs` times what is `kept`, for each part."""
+        cost, most = self.reading, 0.0
+        for family in self.families:
+            largest = 0.0
+            for part in family.parts:
+                kept = part.kept(keep)
+                cost += part.own * kept
+                largest = max(largest, kept)
+            cost += family.row * largest
+            most = max(most, largest)
+        return cost + self.trunk * most
 
     def costs(self) -> dict[str, float]:
         """Return what a tuple costs that comes to each of the parts that it is made of."""
