@@ -41,7 +41,11 @@ QUERIES = {
     "plain": "SELECT id, n FROM s WHERE n <> 5",
 }
 
-
+BESIDE = {
+    "text": QUERIES["text"],
+    "beside": "SELECT k, window.start AS w, sum(big) AS b FROM s "
+    "GROUP BY k, window(ts, '10 seconds')",
+}
 FINE = {
     "fine": "SELECT n, window.start AS w, sum(big) AS b FROM s "
     "GROUP BY n, window(ts, '20 seconds', '1 second')",
@@ -176,6 +180,19 @@ def test_members_of_a_family_have_gates_of_their_own(spark: SparkSession, tmp_pa
     windows = {start for _, start, _ in answers["other"]}
     assert len(answers["other"]) == len(windows) * 10
     assert {start for _, start, *_ in answers["text"]} >= windows
+
+
+def test_a_shared_gate_keeps_a_filter_with_its_query(spark: SparkSession, tmp_path: Path) -> None:
+    """Both keep the larger fraction, and what is kept for the sake of the other is whole."""
+    for name in ("all", "some"):
+        lay_files(tmp_path / name, 4)
+    exact, _ = run_gated(spark, make(tmp_path / "all", BESIDE), {})
+    keep = {"text": 0.4, "beside": 0.7}
+    some, status = run_gated(spark, make(tmp_path / "some", BESIDE), keep)
+    for name in BESIDE:
+        assert set(some[name]) < set(exact[name])
+        assert "cut" not in counts(status, name)
+    assert {answer[:2] for answer in some["text"]} == {answer[:2] for answer in some["beside"]}
 
 
 DONE_AGAIN = (3, 5)
