@@ -290,6 +290,24 @@ def test_executors_leave_out_what_is_not_whole(
     assert all(found["gate"] for found in outs[0][1].values())
 
 
+def test_gates_outlive_the_process(spark: SparkSession, tmp_path: Path) -> None:
+    """The next one finds them shut, in what it tells and in all its batches."""
+    keep = {"tumbling": 0.4, "plain": 0.6}
+    flow = make(tmp_path, {name: QUERIES[name] for name in ("tumbling", "plain", "text")})
+    lay_files(tmp_path, 2)
+    run_gated(spark, flow, keep)
+    lay_files(tmp_path, 4)
+    run = Run(flow.spec(), spark, flow.state)
+    assert run.gates == keep
+    run.start(available_now=True).wait()
+    for each in run.runs:
+        wanted = {n: keep[q] for n, q in each.charge.names.items() if q in keep}
+        assert each.history.newest == each.history.of(1000).keep == wanted
+    run.set_gates({})
+    assert run.gates == {}
+    run.stop()
+
+
 @pytest.mark.parametrize("keep", [{"nobody": 0.5}, {"plain": 1.5}, {"plain": float("nan")}])
 def test_gates_that_cannot_be_are_refused(
     spark: SparkSession, tmp_path: Path, keep: dict[str, float]
