@@ -41,7 +41,11 @@ QUERIES = {
     "plain": "SELECT id, n FROM s WHERE n <> 5",
 }
 
-
+BESIDE = {
+    "text": QUERIES["text"],
+    "beside": "SELECT k, window.start AS w, sum(big) AS b FROM s "
+    "GROUP BY k, window(ts, '10 seconds')",
+}
 FINE = {
     "fine": "SELECT n, window.start AS w, sum(big) AS b FROM s "
     "GROUP BY n, window(ts, '20 seconds', '1 second')",
@@ -178,6 +182,19 @@ def test_members_of_a_family_have_gates_of_their_own(spark: SparkSession, tmp_pa
     assert {start for _, start, *_ in answers["text"]} >= windows
 
 
+def test_a_shared_gate_keeps_a_filter_with_its_query(spark: SparkSession, tmp_path: Path) -> None:
+    """Both keep the larger fraction, and what is kept for the sake of the other is whole."""
+    for name in ("all", "some"):
+        lay_files(tmp_path / name, 4)
+    exact, _ = run_gated(spark, make(tmp_path / "all", BESIDE), {})
+    keep = {"text": 0.4, "beside": 0.7}
+    some, status = run_gated(spark, make(tmp_path / "some", BESIDE), keep)
+    for name in BESIDE:
+        assert set(some[name]) < set(exact[name])
+        assert "cut" not in counts(status, name)
+    assert {answer[:2] for answer in some["text"]} == {answer[:2] for answer in some["beside"]}
+
+
 DONE_AGAIN = (3, 5)
 """Batches that fail when their work is done."""
 IN_TIME = {0: 0.5, 2: 0.2, 4: 0.9}
@@ -271,6 +288,24 @@ def test_executors_leave_out_what_is_not_whole(
         assert sum(each["gate"] for each in told) <= outs[-1][1]["text"]["gate"]
     assert outs[0] == outs[1]
     assert all(found["gate"] for found in outs[0][1].values())
+
+
+def test_gates_outlive_the_process(spark: SparkSession, tmp_path: Path) -> None:
+    """The next one finds them shut, in what it tells and in all its batches."""
+    keep = {"tumbling": 0.4, "plain": 0.6}
+    flow = make(tmp_path, {name: QUERIES[name] for name in ("tumbling", "plain", "text")})
+    lay_files(tmp_path, 2)
+    run_gated(spark, flow, keep)
+    lay_files(tmp_path, 4)
+    run = Run(flow.spec(), spark, flow.state)
+    assert run.gates == keep
+    run.start(available_now=True).wait()
+    for each in run.runs:
+        wanted = {n: keep[q] for n, q in each.charge.names.items() if q in keep}
+        assert each.history.newest == each.history.of(1000).keep == wanted
+    run.set_gates({})
+    assert run.gates == {}
+    run.stop()
 
 
 @pytest.mark.parametrize("keep", [{"nobody": 0.5}, {"plain": 1.5}, {"plain": float("nan")}])

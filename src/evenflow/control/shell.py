@@ -92,9 +92,14 @@ class Control:
         """Why the loop has ended, if it has by itself."""
 
     def prepare(self, run: Run) -> None:
-        """Find what tuples cost, before anything runs that calibration could disturb."""
+        """Find what tuples cost, before anything runs that calibration could disturb.
+
+        What an earlier process left shut is opened, unless the loop looks after it.
+        """
         self._run = run
         run.also_told["control"] = self.report
+        if self._mode is not Mode.ON and self._is_shut():
+            run.set_gates({})
         if self._mode is Mode.OFF:
             return
         if self._survey is not None:
@@ -110,9 +115,7 @@ class Control:
         )
 
     def start(self) -> None:
-        """Open what an earlier process left shut, unless the loop looks after it; begin to look."""
-        if self._mode is not Mode.ON and self._is_shut():
-            self._known_run.set_gates({})
+        """Begin to look."""
         if self._mode is Mode.OFF:
             return
         self._thread = threading.Thread(target=self._work, name="evenflow-loop", daemon=True)

@@ -123,13 +123,17 @@ def _families(unit: Unit) -> tuple[tuple[str, ...], ...]:
 
 
 def _shared(unit: Unit) -> tuple[tuple[str, ...], ...]:
-    """Return members of families that have the same condition, and so the same gate."""
+    """Return queries of families of which one's gate keeps what another one's fraction says.
+
+    Where that holds one way only, because one query's FILTER is the condition of the other, they
+    count as sharing too: with one fraction for both, both keep what the model says.
+    """
     found = []
     for family in unit.families:
-        by_condition: dict[int, dict[str, None]] = {}
-        for member in family.members:
-            by_condition.setdefault(member.condition, {})[member.query] = None
-        found += [tuple(names) for names in by_condition.values() if len(names) > 1]
+        users, query_of = family.gate_users, {m.number: m.query for m in family.members}
+        for condition in sorted({member.condition for member in family.members}):
+            names = dict.fromkeys(query_of[number] for number in users[condition])
+            found += [tuple(names)] if len(names) > 1 else []
     return tuple(found)
 
 

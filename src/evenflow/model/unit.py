@@ -121,6 +121,29 @@ class Family:
     since_us: int | None = None
     """Its windows start later than this; None if all are its own."""
 
+    @property
+    def gate_users(self) -> tuple[tuple[int, ...], ...]:
+        """By condition, the numbers of members for whom its gate is wide enough.
+
+        A gate keeps the largest fraction of its users. Who shares a condition also keeps windows
+        for the others that have it, so these need all their slots there: the users of a member's
+        own condition are users of the conditions of its slots, and of those that follow from them.
+        """
+        condition_of = {use.slot: use.condition for use in self.uses}
+        users: list[set[int]] = [set() for _ in self.conditions]
+        wider: set[tuple[int, int]] = set()
+        for member in self.members:
+            users[member.condition].add(member.number)
+            slots = (slot for result in member.results for slot in result.slots)
+            wider |= {(member.condition, condition_of[slot]) for slot in slots}
+        grown = True
+        while grown:
+            grown = False
+            for own, of_slot in sorted(wider):
+                grown |= not users[own] <= users[of_slot]
+                users[of_slot] |= users[own]
+        return tuple(tuple(sorted(each)) for each in users)
+
 
 @dataclass(frozen=True, slots=True)
 class Branch:

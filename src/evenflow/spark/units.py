@@ -101,6 +101,7 @@ class Units:
         new = _new_queries(requests, outcome)
         known = {**self._definitions.queries, **new}
         self._open_sinks(known[name] for name in outcome.life.queries)
+        self._find_gates(outcome.life)
         for unit, layout in self._units(outcome.life, new):
             self.runs[unit.id] = self._made(unit, layout, outcome.life, new)
         self._commit(outcome.life, new, facts)
@@ -338,6 +339,24 @@ class Units:
             if id_ in layouts:
                 self._ask(history, layouts[id_], self.life)
 
+    def _find_gates(self, life: Life) -> None:
+        """Take over the gates that an earlier process has left.
+
+        A unit that has begun no batch since they were set does not know of them: of several units
+        with a query, the one that keeps least tells.
+        """
+        names = life.names
+        for layout in life.units:
+            for number, fraction in self._history(layout.id).newest.items():
+                name = names.get(number)
+                if name is not None and number in layout.numbers:
+                    self._keep[name] = min(fraction, self._keep.get(name, 1.0))
+
+    def _history(self, unit: str) -> ControlHistory:
+        if unit not in self._histories:
+            self._histories[unit] = ControlHistory(self._directory.unit(unit).gates)
+        return self._histories[unit]
+
     def _ask(self, history: ControlHistory, layout: UnitLayout, life: Life) -> None:
         names = life.names
         wanted = {number: self._keep.get(names[number], 1.0) for number in layout.numbers}
@@ -367,9 +386,7 @@ class Units:
         families = tuple(_without_old_since(f, late_us) for f in unit.families)
         charge = Charge(replace(unit, families=families), layout, carried, frozenset(running))
         around = replace(self._around, queries={**self._definitions.queries, **(new or {})})
-        history = self._histories.get(unit.id)
-        if history is None:
-            history = self._histories[unit.id] = ControlHistory(directory.gates)
+        history = self._history(unit.id)
         self._ask(history, layout, life)
         try:
             return UnitRun(charge, directory, around, history)

@@ -75,7 +75,7 @@ class AnswerPlan:
     """Columns that are TRUE where an answer that passed HAVING is rejected."""
     outputs: tuple[tuple[str, Part], ...]
     sharing: tuple[int, ...] = ()
-    """Parts behind the same gate, itself included."""
+    """Parts whose fractions its gate keeps the largest of, itself included."""
 
 
 class AnswerCompiler:
@@ -83,6 +83,7 @@ class AnswerCompiler:
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
+        self._users = {family.number: family.gate_users for family in unit.families}
         self._computed: dict[str, SparkColumn] = {}
 
     def compile(self, stack: DataFrame) -> tuple[DataFrame, tuple[AnswerPlan, ...]]:
@@ -115,7 +116,7 @@ class AnswerCompiler:
             errors=tuple(errors),
             output_errors=tuple(output_errors),
             outputs=outputs,
-            sharing=tuple(m.number for m in family.members if m.condition == member.condition),
+            sharing=self._users[family.number][member.condition],
         )
 
     def _output(

@@ -5,7 +5,9 @@ Theory of operation
 A gate keeps a window of a key if a hash of key and window is below its threshold: load falls evenly
 in time, a lower fraction keeps a subset, and what is kept is kept whole. There is a gate for every
 condition of a family; members that share a condition share its gate, and get the larger of their
-fractions. What a gate drops is decided before the condition is evaluated, and counted as it is.
+fractions. The gate of a FILTER is at least as wide as those of the members that have it: an answer
+has all its aggregates or is dropped. What a gate drops is decided before the condition is
+evaluated, and counted as it is.
 
 Open gates cost next to nothing: bits in a few words say which gates are closed, and only behind
 such a bit are hashes made and thresholds looked up. `pass masks` say, per family and window of a
@@ -84,7 +86,7 @@ class GatePlan:
         self._families: dict[int, _FamilyGates] = {}
         word = used = first = 0
         for family in unit.families:
-            parts = _parts_by_condition(family)
+            parts = family.gate_users
             if used + len(parts) > _WORD:
                 word, used = word + 1, 0
             self._families[family.number] = _FamilyGates(word, used, first, parts)
@@ -120,16 +122,6 @@ class NoGates(GatePlan):
     """Leaves the gates out. Only benchmarks do, which tell what gates cost."""
 
     built = False
-
-
-def _parts_by_condition(family: Family) -> tuple[tuple[int, ...], ...]:
-    users: list[set[int]] = [set() for _ in family.conditions]
-    condition_of = {use.slot: use.condition for use in family.uses}
-    for member in family.members:
-        slots = {slot for result in member.results for slot in result.slots}
-        for condition in {member.condition, *(condition_of[slot] for slot in slots)}:
-            users[condition].add(member.number)
-    return tuple(tuple(sorted(each)) for each in users)
 
 
 class GateColumns:

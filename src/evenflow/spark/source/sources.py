@@ -175,7 +175,10 @@ class Sources:
             tasks = self._session.sparkContext.defaultParallelism
             settings = generator_settings(reader.format, reader.options, tasks)
             settings.update(self._begin(source.name, settings))
-            settings["limit_file"] = str(self._limit_file(source.name))
+            limit = self._limit_file(source.name)
+            # That of a process which was killed: nobody would take it away any more.
+            limit.unlink(missing_ok=True)
+            settings["limit_file"] = str(limit)
             self._settings[source.name] = json.dumps(settings)
         stream = self._session.readStream.format(generator_source.FORMAT)
         stream = stream.schema(struct(source.schema))
