@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evenflow.shed.fit.column_sum import column_sum
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -69,7 +71,9 @@ def inside_triangle(corners: Numbers, strains: Numbers) -> NDArray[np.bool_]:
         corners: Entry by dimension.
         strains: Node by dimension. The paper's triangle is one row, the largest of each column.
     """
-    inside: NDArray[np.bool_] = np.all(corners @ strains.T < _FULL, axis=1)
+    inside: NDArray[np.bool_] = np.ones(len(corners), dtype=bool)
+    for row in strains:
+        inside &= column_sum(corners, row) < _FULL
     return inside
 
 

@@ -55,6 +55,15 @@ class Lp:
         rates = checked_rates(self.network, rates)
         return joined_plan(self.network, (each.plan(rates) for each in self.fragments))
 
+    def uniform(self, rates: Mapping[str, float]) -> SheddingPlan:
+        """Return one fraction for all inputs of each fragment that fits, floors kept.
+
+        Raises:
+            NetworkError: A rate is wrong, or no such fraction fits.
+        """
+        rates = checked_rates(self.network, rates)
+        return joined_plan(self.network, [each.uniform(rates) for each in self.fragments])
+
 
 class FragmentLp:
     """Optimal plans for one fragment."""
@@ -168,14 +177,3 @@ class FragmentLp:
             ("queries",),
             "lower them, or give the nodes more capacity",
         )
-
-
-def uniform_plan(network: Network, rates: Mapping[str, float]) -> SheddingPlan:
-    """Return one fraction for all inputs of each fragment that fits, floors kept.
-
-    Raises:
-        NetworkError: A rate is wrong, or no such fraction fits.
-    """
-    rates = checked_rates(network, rates)
-    parts = [FragmentLp(each).uniform(rates) for each in network.fragments]
-    return joined_plan(network, parts)
