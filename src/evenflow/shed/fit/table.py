@@ -83,12 +83,16 @@ def without_useless(table: Table, loads: Numbers) -> Table:
     Section 6.3 merges entries that are similar; what is dropped here costs nothing. Of equal ones
     the one with the smallest load stays. Large tables lose only what has equal rates.
     """
-    keys = [loads, -table.scores, *reversed(table.rates.T)]
-    table = table.take(np.lexsort(keys))
-    same = np.all(table.rates[1:] == table.rates[:-1], axis=1)
-    table = table.take(np.concatenate([[True], ~same]))
-    if len(table) > _MOST_COMPARED:
-        return table
+    rows = np.lexsort([loads, -table.scores, *reversed(table.rates.T)])
+    new = np.ones(len(rows), dtype=bool)
+    new[1:] = False
+    for column in table.rates.T:
+        ordered = column[rows]
+        new[1:] |= ordered[1:] != ordered[:-1]
+    rows = rows[new]
+    if len(rows) > _MOST_COMPARED:
+        return table.take(rows)
+    table = table.take(rows)
     order = np.argsort(-table.scores, kind="stable")
     kept = order[:0]
     for start in range(0, len(order), _BLOCK):
