@@ -31,6 +31,7 @@ class Checker:
         )
         self._capacities = [(name, node.capacity) for name, node in network.nodes.items()]
         self._most = [(name, most * (1 + TOLERANCE)) for name, most in self._capacities]
+        self._nodes, self._queries = tuple(network.nodes), tuple(network.queries)
         self._weights = [float(query.weight) for query in network.queries.values()]
         self._floors = [
             (position, name, query.floor)
@@ -67,10 +68,12 @@ class Checker:
     def _told(
         self, rates: Mapping[str, float], kept: Sequence[float]
     ) -> tuple[float, dict[str, float], dict[str, float]]:
-        spread = self._propagation.spread(rates, kept)
-        objective = sum(map(mul, self._weights, spread.throughput))
-        load = dict(zip(self._network.nodes, spread.load, strict=True))
-        return objective, load, dict(zip(self._network.queries, spread.throughput, strict=True))
+        load, _, throughput, _ = self._propagation.spread(rates, kept)
+        return (
+            sum(map(mul, self._weights, throughput)),
+            dict(zip(self._nodes, load, strict=True)),
+            dict(zip(self._queries, throughput, strict=True)),
+        )
 
     def broken(self, load: Mapping[str, float]) -> Iterator[str]:
         """Return nodes that are overloaded."""
