@@ -6,13 +6,13 @@ from operator import mul
 from typing import TYPE_CHECKING
 
 from evenflow.shed.gate import network_gates
+from evenflow.shed.plan import SheddingPlan
 from evenflow.shed.propagate import Propagation, checked_rates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from evenflow.shed.network import Network
-    from evenflow.shed.plan import SheddingPlan
 
 TOLERANCE = 1e-9
 """Relative, for rounding: of a capacity, a floor, a total."""
@@ -57,6 +57,27 @@ class Checker:
     ) -> tuple[float, dict[str, float], dict[str, float]]:
         """Return objective, loads and throughputs of gates, as a plan tells them."""
         return self._told(rates, self._propagation.arc_fractions(keep))
+
+    def plan_of(
+        self,
+        rates: Mapping[str, float],
+        keep: Mapping[str, float],
+        method: str,
+        number: int | str | None = None,
+        reason: str | None = None,
+    ) -> SheddingPlan:
+        """Return gates as a plan, with what comes of them; see `SheddingPlan` for the others."""
+        objective, load, throughput = self.told(rates, keep)
+        return SheddingPlan(
+            rates=rates,
+            keep=keep,
+            objective=objective,
+            load=load,
+            throughput=throughput,
+            method=method,
+            plan=number,
+            reason=reason,
+        )
 
     def told_quickly(
         self, rates: Mapping[str, float], keep: Mapping[str, float]

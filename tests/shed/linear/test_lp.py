@@ -267,8 +267,8 @@ def test_checks_find_what_is_wrong_with_a_plan() -> None:
     fragment = FragmentLp(network)
     plan = fragment.plan(rates(network))
     wrong = [
-        fragment.described(plan.rates, {"in1": 1.0, "in2": 0.5}, "overloaded"),
-        fragment.described(plan.rates, {"in1": 0.5, "in2": 0.0}, "below a floor"),
+        fragment.checker.plan_of(plan.rates, {"in1": 1.0, "in2": 0.5}, "overloaded"),
+        fragment.checker.plan_of(plan.rates, {"in1": 0.5, "in2": 0.0}, "below a floor"),
         replace(plan, keep={"in1": 0.1}),
         replace(plan, objective=plan.objective + 0.1),
         replace(plan, load={"N": 0.5}),

@@ -228,8 +228,8 @@ class FragmentExact:
         if isinstance(found, Trouble):
             return self._lp.fallback(rates, found), None
         keep = self.program.keep(found.flows, vector)
-        plan = self._lp.checked(self._lp.described(rates, keep, "exact"))
-        if plan.reason is None and found.basis.serves_all():
+        plan = self._lp.checked(self._lp.checker.plan_of(rates, keep, "exact"))
+        if plan.reason is None:
             region = _Region(found.basis, self._met)
             # One that would not serve these rates again, because of its ties, serves nobody.
             if region.serves(vector):
