@@ -50,9 +50,9 @@ kill-test: setup ## 50 kills of a running flow, at named points and at random mo
 	EVENFLOW_KILLS=50 $(PYTEST) -s tests/spark/kill tests/kafka/test_kill.py
 
 shed-test: setup ## 1,000 random networks with 1,000 rates, every method of shedding
-	EVENFLOW_NETWORKS=5000 EVENFLOW_LP_EVERY=1 EVENFLOW_METHOD_NETWORKS=1000 EVENFLOW_METHOD_RATES=1000 \
+	EVENFLOW_NETWORKS=5000 EVENFLOW_METHOD_NETWORKS=1000 EVENFLOW_METHOD_RATES=1000 \
 		EVENFLOW_TREES=1000 EVENFLOW_TREE_RATES=1000 EVENFLOW_WIRE_TREES=1000 EVENFLOW_WORLDS=20000 \
-		$(PYTEST) $(TWO) --timeout 7200 tests/shed
+		$(PYTEST) --numprocesses 2 --timeout 7200 tests/shed
 
 cluster-test: setup ## the run tests on two executors in JVMs of their own
 	EVENFLOW_MASTER='local-cluster[2,1,1024]' $(PYTEST) -m spark tests/spark

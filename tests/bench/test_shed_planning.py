@@ -65,7 +65,7 @@ def test_tables_are_measured_and_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shed_fit, "PAPER_ENTRIES", {2: 46})
     monkeypatch.setattr(shed_fit, "BOUNDARY_RATES", 100)
     table = shed_planning.run(True, lambda _: None, Only(case="table-3"))
-    assert [case["plans"] for case in table["cases"]] == [54, 54]
+    assert [case["plans"] for case in table["cases"]] == [42, 42]
     assert all(case["worst_error"] <= case["error"] for case in table["cases"])
     changed = shed_planning.run(True, lambda _: None, Only(case="figure-15"))
     assert set(shed_planning.pictures(table)) == {"table-3.svg"}

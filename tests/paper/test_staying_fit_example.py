@@ -6,7 +6,7 @@ import pytest
 from tests.shed.networks import figure_1, figure_7
 
 from evenflow.shed.evaluate import evaluate
-from evenflow.shed.linear.lp import Lp, uniform_plan
+from evenflow.shed.linear.lp import Lp
 
 THIRD = 1 / 3
 
@@ -49,7 +49,7 @@ def test_6_2_2_dropping_at_the_split_beats_dropping_at_the_input() -> None:
     plan = Lp(figure_7()).plan({"in": 0.2})
     assert plan.keep == pytest.approx({"in": 1.0, "o->top": 1.0, "o->bottom": 0.4})
     assert plan.objective == pytest.approx(0.28)
-    at_input = uniform_plan(figure_7(), {"in": 0.2})
+    at_input = Lp(figure_7()).uniform({"in": 0.2})
     assert at_input.keep == pytest.approx({"in": 0.625, "o->top": 1.0, "o->bottom": 1.0})
     assert at_input.objective == pytest.approx(0.25)
 

@@ -15,6 +15,8 @@ def random_network(
     never: bool = False,
     tree: bool = False,
     even: bool = False,
+    most_inputs: int = 8,
+    most_steps: int = 12,
 ) -> Data:
     """Return chains, splits, unions and joins over 1 to 8 inputs and 1 to 6 nodes.
 
@@ -24,8 +26,10 @@ def random_network(
         never: Before some operators nothing may be dropped.
         tree: No node is fed by two nodes: for tables that are passed upstream.
         even: Costs are 0 or 1, all other numbers 1, so that many optima are equal.
+        most_inputs: Fewer for methods whose plans grow with the power of it.
+        most_steps: Operators behind the first of each input.
     """
-    made = _Maker(random.Random(seed), tree).network(floors, never)
+    made = _Maker(random.Random(seed), tree, most_inputs).network(floors, never, most_steps)
     return _evened(made) if even else made
 
 
@@ -43,10 +47,10 @@ def _evened(network: Data) -> Data:
 
 
 class _Maker:
-    def __init__(self, draw: random.Random, tree: bool) -> None:
+    def __init__(self, draw: random.Random, tree: bool, most_inputs: int) -> None:
         self._draw = draw
         self._nodes = [f"n{i}" for i in range(1, draw.randint(1, 6) + 1)]
-        self._inputs = [f"in{i}" for i in range(1, draw.randint(1, 8) + 1)]
+        self._inputs = [f"in{i}" for i in range(1, draw.randint(1, most_inputs) + 1)]
         self._feeder: dict[str, str | None] = {}
         for place, node in enumerate(self._nodes):
             self._feeder[node] = draw.choice(self._nodes[:place]) if tree and place else None
@@ -55,12 +59,12 @@ class _Maker:
         self._node_of: dict[str, str] = {}
         self._used: set[str] = set()
 
-    def network(self, floors: bool, never: bool) -> Data:
+    def network(self, floors: bool, never: bool, most_steps: int) -> Data:
         draw = self._draw
         first = self._nodes[0]
         for name in self._inputs:
             self._add([name], first if self._tree else draw.choice(self._nodes))
-        for _ in range(draw.randint(0, 12)):
+        for _ in range(draw.randint(0, most_steps)):
             self._grow()
         ends = [name for name in self._operators if name not in self._used]
         outputs = ends + [name for name in sorted(self._used) if draw.random() < 0.15]

@@ -20,8 +20,8 @@ class Picture:
     figure: str
     title: str
     x: str
-    y: str
-    field: str
+    y: str = "seconds"
+    field: str = "seconds"
     """Of a case: its height."""
     lines: tuple[str, ...] = ("method",)
     """Fields of a case that say which line it belongs to."""
@@ -34,37 +34,27 @@ PICTURES = (
         figure="10",
         title="Figure 10 (a): plan generation by load distribution, 5 %",
         x="network of figure 9",
-        y="seconds",
-        field="seconds",
     ),
     Picture(
         figure="10b",
         title="Figure 10 (b): plan generation of solver-w",
         x="network of figure 9",
-        y="seconds",
-        field="seconds",
     ),
     Picture(
         figure="11a",
         title="Figure 11 (a): solver-w by mean rate",
         x="mean rate, tuples/s",
-        y="seconds",
-        field="seconds",
         lines=("network",),
     ),
     Picture(
         figure="11c",
         title="Figure 11 (c): solver-w by cost, histogram for the trace",
         x="cost of the first query, ms",
-        y="seconds",
-        field="seconds",
     ),
     Picture(
         figure="13",
         title="Figure 13: plan generation by fan-out, 1 %",
         x="fan-out",
-        y="seconds",
-        field="seconds",
         log_x=True,
     ),
     Picture(
@@ -80,8 +70,6 @@ PICTURES = (
         figure="14b",
         title="Figure 14 (b): plan generation of c-fit by epsilon",
         x="epsilon",
-        y="seconds",
-        field="seconds",
         lines=("network",),
     ),
     Picture(

@@ -6,13 +6,13 @@ from operator import mul
 from typing import TYPE_CHECKING
 
 from evenflow.shed.gate import network_gates
+from evenflow.shed.plan import SheddingPlan
 from evenflow.shed.propagate import Propagation, checked_rates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from evenflow.shed.network import Network
-    from evenflow.shed.plan import SheddingPlan
 
 TOLERANCE = 1e-9
 """Relative, for rounding: of a capacity, a floor, a total."""
@@ -31,6 +31,7 @@ class Checker:
         )
         self._capacities = [(name, node.capacity) for name, node in network.nodes.items()]
         self._most = [(name, most * (1 + TOLERANCE)) for name, most in self._capacities]
+        self._nodes, self._queries = tuple(network.nodes), tuple(network.queries)
         self._weights = [float(query.weight) for query in network.queries.values()]
         self._floors = [
             (position, name, query.floor)
@@ -57,6 +58,27 @@ class Checker:
         """Return objective, loads and throughputs of gates, as a plan tells them."""
         return self._told(rates, self._propagation.arc_fractions(keep))
 
+    def plan_of(
+        self,
+        rates: Mapping[str, float],
+        keep: Mapping[str, float],
+        method: str,
+        number: int | str | None = None,
+        reason: str | None = None,
+    ) -> SheddingPlan:
+        """Return gates as a plan, with what comes of them; see `SheddingPlan` for the others."""
+        objective, load, throughput = self.told(rates, keep)
+        return SheddingPlan(
+            rates=rates,
+            keep=keep,
+            objective=objective,
+            load=load,
+            throughput=throughput,
+            method=method,
+            plan=number,
+            reason=reason,
+        )
+
     def told_quickly(
         self, rates: Mapping[str, float], keep: Mapping[str, float]
     ) -> tuple[float, dict[str, float], dict[str, float]]:
@@ -67,10 +89,12 @@ class Checker:
     def _told(
         self, rates: Mapping[str, float], kept: Sequence[float]
     ) -> tuple[float, dict[str, float], dict[str, float]]:
-        spread = self._propagation.spread(rates, kept)
-        objective = sum(map(mul, self._weights, spread.throughput))
-        load = dict(zip(self._network.nodes, spread.load, strict=True))
-        return objective, load, dict(zip(self._network.queries, spread.throughput, strict=True))
+        load, _, throughput, _ = self._propagation.spread(rates, kept)
+        return (
+            sum(map(mul, self._weights, throughput)),
+            dict(zip(self._nodes, load, strict=True)),
+            dict(zip(self._queries, throughput, strict=True)),
+        )
 
     def broken(self, load: Mapping[str, float]) -> Iterator[str]:
         """Return nodes that are overloaded."""

@@ -77,15 +77,16 @@ class _Evaluation:
                 limits[node] = self._fair(node, limits)
             if limits == before:
                 break
-        spread = self._propagation.spread(self._rates, self._kept, limits)
+        spread = self._propagation.limited(self._rates, self._kept, limits)
         names = list(self._network.nodes)
         queries = self._network.queries
         throughput = dict(zip(queries, spread.throughput, strict=True))
+        output = dict(zip(self._propagation.streams, spread.output, strict=True))
         return Outcome(
             objective=sum(queries[name].weight * rate for name, rate in throughput.items()),
             load=dict(zip(names, spread.load, strict=True)),
             throughput=throughput,
-            output={name: spread.output[name] for name in self._network.operators},
+            output={name: output[name] for name in self._network.operators},
             overloaded=tuple(
                 name
                 for name, load, capacity in zip(names, spread.load, self._capacity, strict=True)
@@ -104,7 +105,7 @@ class _Evaluation:
 
         def spread(limit: float) -> Spread:
             tried = [limit if index == node else each for index, each in enumerate(limits)]
-            return self._propagation.spread(self._rates, self._kept, tried)
+            return self._propagation.limited(self._rates, self._kept, tried)
 
         capacity = self._capacity[node]
         without = spread(math.inf)
@@ -113,7 +114,7 @@ class _Evaluation:
         # What comes to an operator is at most what all inputs and operators give together.
         low, high = (
             0.0,
-            sum(without.output.values())
+            sum(without.output)
             * max(len(each.inputs) for each in self._network.operators.values()),
         )
         while (middle := (low + high) / 2) not in (low, high):

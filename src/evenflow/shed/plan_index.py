@@ -10,7 +10,7 @@ from evenflow.shed.gate import network_gates
 from evenflow.shed.method import method_named
 from evenflow.shed.network_data import network_data, network_from_data
 from evenflow.shed.network_fault import number_fault
-from evenflow.shed.plan import SheddingPlan, joined_plan
+from evenflow.shed.plan import joined_plan
 from evenflow.shed.propagate import checked_rates
 from evenflow.shed.workload import Workload
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from evenflow.shed.method import FragmentIndex
     from evenflow.shed.network import Network
+    from evenflow.shed.plan import SheddingPlan
 
 EVERYWHERE = Workload()
 
@@ -90,17 +91,7 @@ class PlanIndex:
         for gate in self._input_gates:
             if rates[gate.producer] > plan.rates[gate.producer]:
                 keep[gate.name] *= plan.rates[gate.producer] / rates[gate.producer]
-        objective, load, throughput = self._checker.told(rates, keep)
-        return SheddingPlan(
-            rates=rates,
-            keep=keep,
-            objective=objective,
-            load=load,
-            throughput=throughput,
-            method=plan.method,
-            plan=plan.plan,
-            reason=plan.reason,
-        )
+        return self._checker.plan_of(rates, keep, plan.method, plan.plan, plan.reason)
 
 
 def make_index(

@@ -27,8 +27,8 @@ class Spread(NamedTuple):
     work: list[float]
     """Load of what each node processes."""
     throughput: list[float]
-    output: dict[str, float]
-    """Tuples per second out of each input and operator."""
+    output: list[float]
+    """Tuples per second out of each of `Propagation.streams`."""
 
 
 class Propagation:
@@ -37,23 +37,22 @@ class Propagation:
     def __init__(self, network: Network) -> None:
         self._network = network
         self._arcs = [arc for arcs in network.arcs_into.values() for arc in arcs]
-        self._places = _places(network, {arc: index for index, arc in enumerate(self._arcs)})
-        nodes = list(network.nodes)
         index = {arc: position for position, arc in enumerate(self._arcs)}
-        self._steps = [
-            (
-                name,
-                nodes.index(operator.node),
-                operator.cost,
-                [
-                    (arc.producer, index[arc], operator.gain(arc.port))
-                    for arc in network.arcs_into[name]
-                ],
+        self._places = _places(network, index)
+        self.streams = (*network.inputs, *network.order)
+        """Inputs, then operators, each after those that feed it."""
+        stream = {name: position for position, name in enumerate(self.streams)}
+        node = {name: position for position, name in enumerate(network.nodes)}
+        self._steps = []
+        for name in network.order:
+            operator = network.operators[name]
+            first, *more = (
+                (stream[arc.producer], index[arc], operator.gain(arc.port))
+                for arc in network.arcs_into[name]
             )
-            for name, operator in ((name, network.operators[name]) for name in network.order)
-        ]
+            self._steps.append((node[operator.node], operator.cost, *first, tuple(more)))
         self._outputs = [
-            (query.output, index[network.arcs_into[name][0]])
+            (stream[query.output], index[network.arcs_into[name][0]])
             for name, query in network.queries.items()
         ]
 
@@ -95,13 +94,31 @@ class Propagation:
                 kept[place] *= fraction
         return kept
 
-    def spread(
-        self,
-        rates: Mapping[str, float],
-        kept: Sequence[float],
-        limits: Sequence[float] | None = None,
+    def spread(self, rates: Mapping[str, float], kept: Sequence[float]) -> Spread:
+        """Return what comes of rates if every node processes all that comes.
+
+        Args:
+            rates: Of all inputs.
+            kept: From `arc_fractions`.
+        """
+        # Every plan passes here before it leaves: positions instead of names, one loop.
+        output = [rates[name] for name in self._network.inputs]
+        load = [0.0] * len(self._network.nodes)
+        for node, cost, producer, arc, gain, more in self._steps:
+            flow = output[producer] * kept[arc]
+            made = flow * gain
+            for producer, arc, gain in more:  # noqa: PLW2901  # the same for its other arcs
+                added = output[producer] * kept[arc]
+                flow += added
+                made += added * gain
+            load[node] += cost * flow
+            output.append(made)
+        return Spread(load, load, [output[i] * kept[arc] for i, arc in self._outputs], output)
+
+    def limited(
+        self, rates: Mapping[str, float], kept: Sequence[float], limits: Sequence[float]
     ) -> Spread:
-        """Return what comes of rates.
+        """Return what comes of rates if operators get to process no more than limits.
 
         Args:
             rates: Of all inputs.
@@ -109,25 +126,20 @@ class Propagation:
             limits: By node, how many tuples per second each of its operators that cost something
                 gets to process.
         """
-        output = dict(rates)
+        output = [rates[name] for name in self._network.inputs]
         load = [0.0] * len(self._network.nodes)
-        work = load if limits is None else load.copy()
-        for name, node, cost, arcs in self._steps:
-            come = made = 0.0
-            for producer, arc, gain in arcs:
-                flow = output[producer] * kept[arc]
-                come += flow
-                made += flow * gain
+        work = load.copy()
+        for node, cost, producer, position, gain, more in self._steps:
+            arcs = [(producer, position, gain), *more]
+            flows = [output[stream] * kept[arc] for stream, arc, _ in arcs]
+            come = sum(flows)
             load[node] += cost * come
-            if limits is not None and cost > 0.0:
-                # What costs nothing waits for no turn.
-                if come > limits[node]:
-                    made *= limits[node] / come
-                    come = limits[node]
-                work[node] += cost * come
-            output[name] = made
-        throughput = [output[name] * kept[arc] for name, arc in self._outputs]
-        return Spread(load, work, throughput, output)
+            # What costs nothing waits for no turn.
+            done = min(come, limits[node]) if cost > 0.0 else come
+            work[node] += cost * done
+            made = sum(flow * each for flow, (_, _, each) in zip(flows, arcs, strict=True))
+            output.append(made * (done / come) if come > done else made)
+        return Spread(load, work, [output[i] * kept[arc] for i, arc in self._outputs], output)
 
 
 def _places(network: Network, index: Mapping[Arc, int]) -> dict[str, list[int]]:
@@ -149,16 +161,14 @@ def checked_rates(network: Network, rates: Mapping[str, float]) -> dict[str, flo
         NetworkError: One is missing, unknown, negative, or not finite.
     """
     if len(rates) == len(network.inputs):
-        try:
-            found = {name: rates[name] for name in network.inputs}
-        except KeyError:
-            pass
+        found = {}
+        for name in network.inputs:
+            rate = rates.get(name)
+            if not (type(rate) is float and 0.0 <= rate < math.inf):
+                break
+            found[name] = rate
         else:
-            for rate in found.values():
-                if not (type(rate) is float and 0.0 <= rate < math.inf):
-                    break
-            else:
-                return found
+            return found
     for fault in rate_faults(network, rates):
         raise fault
     return {name: float(rates[name]) for name in network.inputs}

@@ -9,6 +9,7 @@ import numpy as np
 
 from evenflow.errors import NetworkError
 from evenflow.shed.fit.cut import cut
+from evenflow.shed.linear.exact import Exact
 from evenflow.shed.linear.lp import Lp
 from evenflow.shed.network import Network, Node, Operator, OperatorKind, Query
 from evenflow.shed.program import Program, program_of
@@ -88,9 +89,9 @@ def rates_around(program: Program, seed: int, count: int) -> Numbers:
     return rates
 
 
-def optimum(lp: Lp, program: Program, rates: Numbers) -> float:
-    """Return the best value there is."""
-    return lp.plan(dict(zip(program.inputs, rates.tolist(), strict=True))).objective
+def optimum(planner: Lp | Exact, program: Program, rates: Numbers) -> float:
+    """Return the best value there is. Plans of `exact` are proved by their duals, each of them."""
+    return planner.plan(dict(zip(program.inputs, rates.tolist(), strict=True))).objective
 
 
 def value_of(program: Program, flows: Numbers, rates: Numbers) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,15 +42,34 @@ def test_levels_are_thinned_at_the_top_and_even_at_the_bottom() -> None:
 @given(
     epsilon=st.floats(min_value=0.01, max_value=0.7),
     least=sizes,
-    taps=st.integers(1, 8),
-    tops=st.lists(sizes, min_size=1, max_size=4),
+    taps=st.lists(st.tuples(sizes, st.floats(0.0, 1.0)), min_size=1, max_size=8),
 )
-def test_a_spread_keeps_epsilon(epsilon: float, least: float, taps: int, tops: list[float]) -> None:
-    spread = choose_spread(epsilon, least, taps, tops)
+def test_a_spread_keeps_epsilon(
+    epsilon: float, least: float, taps: list[tuple[float, float]]
+) -> None:
+    """Flows lie right below a level, where rounding loses most; they are worth `least` or more."""
+    spread = choose_spread(epsilon, least, len(taps), [top for top, _ in taps])
     assert spread.step > 0.0
-    assert spread.thinning + taps * spread.step / least <= epsilon * (1 + 1e-12)
+    flows, lost = [], []
+    for top, place in taps:
+        ladder = levels(top, 1.0, spread)
+        # Low levels as often as high ones.
+        chosen = int(place * (len(ladder) - 1))
+        flows.append(next_levels(ladder)[chosen])
+        lost.append(flows[-1] - ladder[chosen])
+    if sum(flows) >= least:
+        assert sum(lost) <= epsilon * sum(flows) * (1 + 1e-9)
+
+
+def test_a_spread_is_no_closer_than_epsilon_asks_for() -> None:
+    """One tap far above the others, which all lose a step: the bound is reached."""
+    spread = choose_spread(0.1, 1.0, 3, [1.0, 1.0, 1.0])
+    worst = spread.thinning + (1 - spread.thinning) * 2 * spread.step
+    assert max(worst, 3 * spread.step) == pytest.approx(0.1)
 
 
 def test_wide_ranges_are_thinned() -> None:
-    assert choose_spread(0.1, 1.0, 2, [1.0, 1.0]).thinning == 0.0
-    assert choose_spread(0.1, 1.0, 2, [1000.0, 1000.0]).thinning > 0.0
+    """The wider, the more: where levels at a ratio save most, steps may be smaller for it."""
+    narrow, wide = (choose_spread(0.1, 1.0, 2, [top, top]) for top in (1.0, 1000.0))
+    assert narrow.thinning < wide.thinning
+    assert narrow.step > wide.step

@@ -58,8 +58,10 @@ def test_a_basis_that_is_not_optimal_is_caught_by_its_duals() -> None:
     planner.plan(rates)
     fragment = planner.fragments[0]
     (region,) = fragment._regions.values()
-    region.constants[region.flow] = 0.0
-    region.by_rates[region.flow] = 0.0
+    constant, by_rate = region.made
+    constant[region.flow] = 0.0
+    by_rate[region.flow] = 0.0
+    fragment._shelf = None
     assert planner.plan(rates).objective == pytest.approx(0.6)
     assert fragment.misses == 2
 
@@ -69,8 +71,10 @@ def test_an_overload_by_a_damaged_basis_is_caught() -> None:
     planner = Exact(network)
     rates = {"in1": 1.0, "in2": 1.0}
     planner.plan(rates)
-    (region,) = planner.fragments[0]._regions.values()
-    region.constants[region.flow] = 1.0
+    fragment = planner.fragments[0]
+    (region,) = fragment._regions.values()
+    region.made[0][region.flow] = 1.0
+    fragment._shelf = None
     assert planner.plan(rates).objective == pytest.approx(0.6)
 
 

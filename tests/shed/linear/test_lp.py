@@ -10,7 +10,7 @@ from tests.shed.networks import figure_1, figure_3, figure_7
 
 from evenflow.errors import InternalError, NetworkError
 from evenflow.shed.check import check
-from evenflow.shed.linear.lp import FragmentLp, Lp, uniform_plan
+from evenflow.shed.linear.lp import FragmentLp, Lp
 from evenflow.shed.linear.solver import Bounds, Solved, Trouble
 from evenflow.shed.network import Network, Node, Operator, OperatorKind, Query
 
@@ -135,7 +135,7 @@ def test_floors_that_cannot_be_met_together_are_told() -> None:
         Lp(network).plan(rates(network))
     assert caught.value.code == "floors.unmet"
     with pytest.raises(NetworkError):
-        uniform_plan(network, rates(network))
+        Lp(network).uniform(rates(network))
 
 
 def never(network: Network, name: str) -> Network:
@@ -148,12 +148,12 @@ def test_nothing_is_dropped_before_never() -> None:
     plan = Lp(network).plan(rates(network, 0.75))
     assert plan.keep == pytest.approx({"in2": 1 / 3})
     assert plan.load == pytest.approx({"N": 1.0})
-    assert uniform_plan(network, rates(network, 0.75)).keep == pytest.approx({"in2": 1 / 3})
+    assert Lp(network).uniform(rates(network, 0.75)).keep == pytest.approx({"in2": 1 / 3})
 
 
 def test_overload_by_what_must_not_be_dropped_is_told() -> None:
     network = never(chains((1.0, 1.0)), "o1")
-    for plan in (Lp(network).plan, lambda r: uniform_plan(network, r)):
+    for plan in (Lp(network).plan, Lp(network).uniform):
         with pytest.raises(NetworkError) as caught:
             plan(rates(network, 2.0))
         assert caught.value.code == "never.overload"
@@ -267,8 +267,8 @@ def test_checks_find_what_is_wrong_with_a_plan() -> None:
     fragment = FragmentLp(network)
     plan = fragment.plan(rates(network))
     wrong = [
-        fragment.described(plan.rates, {"in1": 1.0, "in2": 0.5}, "overloaded"),
-        fragment.described(plan.rates, {"in1": 0.5, "in2": 0.0}, "below a floor"),
+        fragment.checker.plan_of(plan.rates, {"in1": 1.0, "in2": 0.5}, "overloaded"),
+        fragment.checker.plan_of(plan.rates, {"in1": 0.5, "in2": 0.0}, "below a floor"),
         replace(plan, keep={"in1": 0.1}),
         replace(plan, objective=plan.objective + 0.1),
         replace(plan, load={"N": 0.5}),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from tests.shed.networks import figure_1
 from tests.shed.oracle import Oracle
@@ -11,9 +13,17 @@ from tests.shed.random_network import random_network, random_rates
 
 from evenflow.bench.shed_networks import fan_out
 from evenflow.shed.linear.exact import Exact
+from evenflow.shed.linear.highs import HighsSolver
 from evenflow.shed.linear.lp import Lp
+from evenflow.shed.linear.optimum import Optimum, OptimumSearch
+from evenflow.shed.linear.solver import Bounds, Solved, Trouble
+from evenflow.shed.linear.standard import standard_form
 from evenflow.shed.network import Network, Node, Operator, Query
 from evenflow.shed.network_data import network_from_data
+from evenflow.shed.program import program_of
+
+if TYPE_CHECKING:
+    from evenflow.shed.program import Numbers
 
 
 def coupled() -> Network:
@@ -59,6 +69,52 @@ def test_a_basis_that_breaks_ties_by_shares_serves_nobody() -> None:
     for _ in range(3):
         planner.plan({"x": 1.0, "z": 1.0})
     assert planner.fragments[0].misses == 3
+
+
+def test_a_share_that_grows_elsewhere_is_not_that_of_a_basis_met_before() -> None:
+    """With w on M too, g = 0.8 x + 0.2 - w: for small w the share g / x falls with x, else grows.
+
+    The same basis is feasible at both rates, and nothing but the share tells them apart: values and
+    loads are equal, and so is the sign of what it means to drop fewer tuples.
+    """
+    network = coupled()
+    operators = {**network.operators, "w1": Operator(node="M", inputs=("w",), cost=1.0)}
+    network = Network(
+        nodes={"N": Node(capacity=1.0), "M": Node(capacity=1.0)},
+        operators=operators,
+        queries={**network.queries, "qw": Query(output="w1", weight=9.0)},
+    )
+    planner, lp = Exact(network), Lp(network)
+    for w, z in ((0.18, 1.0), (0.4, 0.0)):
+        rates = {"x": 1.0, "z": 0.7, "w": w}
+        wanted = lp.plan(rates).keep
+        assert wanted["z"] == pytest.approx(z)
+        assert planner.plan(rates).keep == pytest.approx(wanted, abs=1e-7)
+
+
+class Undecided:
+    """A solver that says of columns which cannot move that they are at their lower bounds."""
+
+    def __init__(self, rows: Numbers) -> None:
+        self._solver = HighsSolver(rows, 1.0)
+
+    def maximise(self, objective: Numbers, bounds: Bounds) -> Solved | Trouble:
+        found = self._solver.maximise(objective, bounds)
+        if isinstance(found, Trouble):
+            return found
+        lower = np.concatenate([bounds.column_lower, bounds.row_lower])
+        upper = np.concatenate([bounds.column_upper, bounds.row_upper])
+        return Solved(found.basic, found.at_upper & (lower < upper))
+
+
+def test_a_basis_met_where_an_input_is_silent_keeps_it_when_it_speaks() -> None:
+    """Both bounds of its flow are 0, and the solver may say that it is at either of them."""
+    form = standard_form(program_of(figure_1()))
+    solver = Undecided(form.matrix[:, : form.flows])
+    found = OptimumSearch(form, solver).find(np.array([0.0, 0.1]))
+    assert isinstance(found, Optimum)
+    flows = found.basis.values(np.array([0.1, 0.1]))[: form.flows] * form.scale
+    assert flows == pytest.approx([0.1, 0.1])
 
 
 def test_equal_branches_need_no_solver_where_what_comes_to_them_is_fixed() -> None:

@@ -49,14 +49,14 @@ def solve(
     """Find the gates that lose the least value at given rates."""
     from evenflow.cli.shed.assignment import assigned
     from evenflow.cli.shed.network_file import read_network
-    from evenflow.shed.linear.lp import Lp, uniform_plan
+    from evenflow.shed.linear.lp import Lp
 
     found = read_network(network).network
     given = assigned("rates", rates)
     if method == "lp":
         plan = Lp(found).plan(given)
     elif method == "uniform":
-        plan = uniform_plan(found, given)
+        plan = Lp(found).uniform(given)
     else:
         raise NetworkError(
             "method.unknown", f"method {method[:40]} is not known", (), "use lp or uniform"

@@ -12,7 +12,14 @@ from evenflow.shed.fit.fill import Filler
 from evenflow.shed.fit.merge_inputs import Merging
 from evenflow.shed.fit.quadtree import PointQuadtree
 from evenflow.shed.fit.realise import entry_flows
-from evenflow.shed.fit.tree import MOST_ENTRIES, PlannedTree, plan_tree, trees_of
+from evenflow.shed.fit.tree import (
+    MOST_ENTRIES,
+    PlannedTree,
+    entries_in,
+    plan_tree,
+    share_kept,
+    trees_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,12 +80,12 @@ class FitIndex:
     @property
     def entries(self) -> int:
         """How many entries the tables of the roots have."""
-        return sum(len(tree.tables[tree.root]) for tree in self.trees)
+        return entries_in(self.trees)
 
     @property
     def kept(self) -> float:
         """Share of the optimum that every selection has at least; 0 where none is certain."""
-        return min((tree.terms[tree.root].kept for tree in self.trees), default=1.0)
+        return share_kept(self.trees)
 
     def select(self, rates: Numbers) -> Chosen:
         """Return flows that fit, for rates by input of the program."""

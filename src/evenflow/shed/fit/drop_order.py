@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evenflow.shed.fit.column_sum import column_sum
+
 if TYPE_CHECKING:
     from evenflow.shed.program import Numbers
 
@@ -37,17 +39,18 @@ class DropOrder:
         The first array is how many gates are closed, a fraction for the last one; -1 where the
         flows do not fit with all of them closed. The second is the value that is left.
         """
-        loads, values = flows @ self.loads.T, flows @ self.values.T
+        loads = np.array([column_sum(flows, row) for row in self.loads])
         fits = loads <= capacity * (1.0 + 1e-12)
-        closed = np.argmax(fits, axis=1)
+        closed = np.argmax(fits, axis=0)
         rows = np.arange(len(flows))
         before = np.maximum(closed - 1, 0)
-        saved = loads[rows, before] - loads[rows, closed]
-        excess = loads[rows, before] - capacity
+        saved = loads[before, rows] - loads[closed, rows]
+        excess = loads[before, rows] - capacity
         part = np.divide(excess, saved, out=np.zeros_like(saved), where=saved > 0.0)
         part = np.clip(part, 0.0, 1.0)
-        left = values[rows, before] + part * (values[rows, closed] - values[rows, before])
-        fit = fits[rows, closed]
+        values = np.array([column_sum(flows, row) for row in self.values])
+        left = values[before, rows] + part * (values[closed, rows] - values[before, rows])
+        fit = fits[closed, rows]
         return np.where(fit, before + part, -1.0), np.where(fit, left, 0.0)
 
     def fractions(self, closed: float, own_gates: int) -> Numbers:

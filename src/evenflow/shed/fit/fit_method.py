@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evenflow.errors import NetworkError
 from evenflow.shed.check import Checker
 from evenflow.shed.fit.central import c_fit
 from evenflow.shed.fit.coarseness import Trial
+from evenflow.shed.fit.cut import cut
 from evenflow.shed.fit.exchange.distributed import DistributedIndex, d_fit
-from evenflow.shed.fit.tree import plan_tree, trees_of
-from evenflow.shed.plan import SheddingPlan
+from evenflow.shed.fit.tree import entries_in, plan_tree, share_kept, trees_of
 from evenflow.shed.program import program_of
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from evenflow.shed.fit.tree import PlannedTree
     from evenflow.shed.network import Network
+    from evenflow.shed.plan import SheddingPlan
     from evenflow.shed.program import Numbers, Program
     from evenflow.shed.workload import Workload
 
@@ -28,17 +30,11 @@ class _Tables(Protocol):
     @property
     def trees(self) -> Sequence[PlannedTree]: ...
 
-    @property
-    def entries(self) -> int: ...
-
-    @property
-    def kept(self) -> float: ...
-
     def flows(self, rates: Numbers) -> tuple[Numbers, int | None]: ...
 
 
-class CentralFitMethod:
-    """One place plans for all nodes. Inputs that are alike are planned as one."""
+class _FitMethod(ABC):
+    """What both methods have in common; each has its own way to make tables."""
 
     unlimited = False
     additive = False
@@ -50,55 +46,62 @@ class CentralFitMethod:
         epsilon: float,
         workload: Workload,  # noqa: ARG002  # all rates count alike
     ) -> FitMethodIndex:
-        """Make tables from the leaves up."""
+        """Make tables, from the leaves up."""
         program = program_of(network)
-        tables = c_fit(program, program.rate_vector(max_rates), epsilon)
+        tables = self._made(program, program.rate_vector(max_rates), epsilon)
         return FitMethodIndex(program, tables, epsilon)
 
     def restore(
         self, network: Network, max_rates: Mapping[str, float], data: Mapping[str, Any]
     ) -> FitMethodIndex:
-        """Make the tables again that data was made from."""
-        program = program_of(network)
-        rates, epsilon = program.rate_vector(max_rates), float(data["epsilon"])
-        tables = c_fit(program, rates, epsilon, trials=_trials(data))
+        """Make the tables again that data was made from.
+
+        Raises:
+            NetworkError: They are others now.
+        """
+        program, epsilon = program_of(network), float(data["epsilon"])
+        tables = self._made_again(program, program.rate_vector(max_rates), epsilon, _trials(data))
         return FitMethodIndex(program, tables, epsilon).checked(data)
 
+    @abstractmethod
+    def _made(self, program: Program, max_rates: Numbers, epsilon: float) -> _Tables: ...
 
-class DistributedFitMethod:
+    @abstractmethod
+    def _made_again(
+        self, program: Program, max_rates: Numbers, epsilon: float, trials: list[tuple[Trial, ...]]
+    ) -> _Tables: ...
+
+
+class CentralFitMethod(_FitMethod):
+    """One place plans for all nodes. Inputs that are alike are planned as one."""
+
+    def _made(self, program: Program, max_rates: Numbers, epsilon: float) -> _Tables:
+        return c_fit(program, max_rates, epsilon)
+
+    def _made_again(
+        self, program: Program, max_rates: Numbers, epsilon: float, trials: list[tuple[Trial, ...]]
+    ) -> _Tables:
+        return c_fit(program, max_rates, epsilon, trials=trials)
+
+
+class DistributedFitMethod(_FitMethod):
     """Every node plans for itself and its subtree, by messages between neighbours."""
 
-    unlimited = False
-    additive = False
+    def _made(self, program: Program, max_rates: Numbers, epsilon: float) -> _Tables:
+        return d_fit(program, max_rates, epsilon)
 
-    def plan(
-        self,
-        network: Network,
-        max_rates: Mapping[str, float],
-        epsilon: float,
-        workload: Workload,  # noqa: ARG002  # all rates count alike
-    ) -> FitMethodIndex:
-        """Let a core for each node exchange messages until all are answered."""
-        program = program_of(network)
-        tables = d_fit(program, program.rate_vector(max_rates), epsilon)
-        return FitMethodIndex(program, tables, epsilon)
-
-    def restore(
-        self, network: Network, max_rates: Mapping[str, float], data: Mapping[str, Any]
-    ) -> FitMethodIndex:
-        """Make the tables again that data was made from, in one place: they are the same."""
-        program = program_of(network)
-        rates, epsilon = program.rate_vector(max_rates), float(data["epsilon"])
-        index = DistributedIndex(program, rates, ())
-        supplied = program.supply @ rates
+    def _made_again(
+        self, program: Program, max_rates: Numbers, epsilon: float, trials: list[tuple[Trial, ...]]
+    ) -> _Tables:
+        """Make them in one place: they are the same."""
+        parts = cut(program, "d-fit")
+        supplied = program.supply @ max_rates
         by_gate = {g.name: float(rate) for g, rate in zip(program.gates, supplied, strict=True)}
         trees = [
-            plan_tree(index.parts, nodes, by_gate, epsilon, trials=before)
-            for nodes, before in zip(trees_of(index.parts), _trials(data), strict=True)
+            plan_tree(parts, nodes, by_gate, epsilon, trials=before)
+            for nodes, before in zip(trees_of(parts), trials, strict=True)
         ]
-        return FitMethodIndex(program, DistributedIndex(program, rates, trees), epsilon).checked(
-            data
-        )
+        return DistributedIndex(program, max_rates, trees)
 
 
 class FitMethodIndex:
@@ -116,23 +119,14 @@ class FitMethodIndex:
         vector = self._program.rate_vector(own)
         flows, entry = self.tables.flows(vector)
         keep = self._program.keep(flows, vector)
-        objective, load, throughput = self._checker.told(own, keep)
         is_open = all(kept == 1.0 for kept in keep.values())
-        return SheddingPlan(
-            rates=own,
-            keep=keep,
-            objective=objective,
-            load=load,
-            throughput=throughput,
-            method="open" if is_open else "entry",
-            plan=entry,
-        )
+        return self._checker.plan_of(own, keep, "open" if is_open else "entry", entry)
 
     def data(self) -> dict[str, Any]:
         """Return how the tables were made: making them again takes no longer than reading them."""
         return {
             "epsilon": self._epsilon,
-            "entries": self.tables.entries,
+            "entries": entries_in(self.tables.trees),
             "trials": [
                 [[trial.loss, trial.fits] for trial in tree.trials] for tree in self.tables.trees
             ],
@@ -141,9 +135,9 @@ class FitMethodIndex:
     def report(self) -> dict[str, Any]:
         """Return how many entries there are, and what is missed at most: 1 if nothing is sure."""
         return {
-            "plans": self.tables.entries,
+            "plans": entries_in(self.tables.trees),
             "lp_calls": 0,
-            "error": 1.0 - self.tables.kept,
+            "error": 1.0 - share_kept(self.tables.trees),
             "trials": sum(len(tree.trials) for tree in self.tables.trees),
         }
 
@@ -153,7 +147,7 @@ class FitMethodIndex:
         Raises:
             NetworkError: Data are of other tables.
         """
-        if data["entries"] != self.tables.entries:
+        if data["entries"] != entries_in(self.tables.trees):
             raise NetworkError("plans.invalid", "the plans were made by another version")
         return self
 

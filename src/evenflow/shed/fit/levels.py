@@ -9,11 +9,16 @@ Rule: whatever decides about spread and cut-offs lives here.
 # such levels never reach 0. Here a level is never closer to the next one than a fixed step of
 # value, so that the levels end at 0 after finitely many:
 #
-#     lost value of a tap  <=  max(thinning * value of f, step)
+#     lost value of a tap of value w  <=  max(thinning * w, min(w, step))
 #
-# With n taps, at most  thinning * V + n * step  is lost of an optimum V. Where there is something
-# to shed, V is at least the least score on the boundary of what fits with all gates open (`least`
-# in `survey`). So  thinning + n * step / least <= epsilon  keeps epsilon.
+# Of n taps, let those that lose more than a step be the large ones. If there is none, at most n
+# steps are lost. Otherwise the others, n - 1 at most, lose no more than a step each, and what they
+# lose is not of the large ones. So of an optimum V that is not below `least` no more is lost than
+#
+#     the larger of  n step / least  and  thinning + (1 - thinning) (n - 1) step / least
+#
+# Where there is something to shed, V is at least the least score on the boundary of what fits with
+# all gates open (`least` in `survey`).
 
 from __future__ import annotations
 
@@ -78,16 +83,31 @@ def choose_spread(epsilon: float, least: float, taps: int, tops: Sequence[float]
         taps: How many flows are rounded.
         tops: Largest value along each input, to count levels by.
     """
-    best, fewest = Spread(thinning=0.0, step=0.0), np.inf
     if least <= 0.0 or taps == 0:
-        return best
-    for share in np.linspace(0.0, 1.0, _CHOICES, endpoint=False):
-        thinning = float(epsilon * share)
-        spread = Spread(thinning=thinning, step=(epsilon - thinning) * least / taps)
-        count = float(sum(np.log(_count(top, spread)) for top in tops))
-        if count < fewest:
-            best, fewest = spread, count
-    return best
+        return Spread(thinning=0.0, step=0.0)
+    spreads = [
+        _widest(float(epsilon * share), epsilon, least, taps)
+        for share in np.linspace(0.0, 1.0, _CHOICES, endpoint=False)
+    ]
+    return min(spreads, key=lambda spread: _combinations(tops, spread))
+
+
+def _widest(thinning: float, epsilon: float, least: float, taps: int) -> Spread:
+    """Return the spread with the largest step that keeps epsilon."""
+    share = epsilon / taps
+    if taps > 1:
+        share = min(share, (epsilon - thinning) / ((1.0 - thinning) * (taps - 1)))
+    return Spread(thinning=thinning, step=share * least)
+
+
+def _combinations(tops: Sequence[float], spread: Spread) -> float:
+    """Return the logarithm of about how many combinations of levels there are.
+
+    Levels near the boundary of what fits count twice: with n inputs an average one has a share of
+    1/n of its top there, and more entries are made of small levels than of large ones.
+    """
+    ranges = [*tops, *(top / len(tops) for top in tops)]
+    return float(sum(np.log(_count(top, spread)) for top in ranges))
 
 
 def _count(top: float, spread: Spread) -> float:

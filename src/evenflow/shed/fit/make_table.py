@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evenflow.shed.fit.column_sum import column_sum
 from evenflow.shed.fit.levels import levels, next_levels
 from evenflow.shed.fit.mapping import Key, head_flows, merge_tails, share_vectors
 from evenflow.shed.fit.table import Table, inside_triangle, without_useless
@@ -154,14 +155,15 @@ class _Maker:
 
     def _can_fit(self, flows: Numbers) -> NDArray[np.bool_]:
         part = self._part
-        within = np.all(flows[:, : len(part.dimensions)] <= self._most, axis=1)
+        arriving = flows[:, : len(part.dimensions)]
+        fits: NDArray[np.bool_] = np.ones(len(flows), dtype=bool)
+        for column, most in zip(arriving.T, self._most, strict=True):
+            fits &= column <= most
         with np.errstate(invalid="ignore"):
-            fits = flows @ part.drops.loads[-1] <= part.capacity * _FIT
-        both: NDArray[np.bool_] = within & fits
-        if len(self._limits):
-            upstream = flows[:, : len(part.dimensions)] @ self._limits.T
-            both &= np.all(upstream <= _FIT, axis=1)
-        return both
+            fits &= column_sum(flows, part.drops.loads[-1]) <= part.capacity * _FIT
+            for row in self._limits:
+                fits &= column_sum(arriving, row) <= _FIT
+        return fits
 
     def table(self, choices: _Choices) -> Table:
         """Return the table of these choices, without useless entries."""
@@ -180,7 +182,7 @@ class _Maker:
         )
         if self._one_to_one:
             return made
-        return without_useless(made, flows @ part.drops.loads[0])
+        return without_useless(made, column_sum(flows, part.drops.loads[0]))
 
     def _ceilings(self, choices: _Choices) -> Numbers | None:
         if self._tails or any(table.ceilings is None for table in self._below.values()):

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 def local_flows(part: Part, heads: Numbers) -> dict[str, float]:
     """Return the flow behind each head and own gate of a node, given those of its heads."""
+    if not part.own_gates:
+        return dict(zip(part.heads, heads.tolist(), strict=True))
     closed = part.drops.settle(heads[None, :], part.capacity)[0][0]
     keep = part.drops.fractions(closed, len(part.own_gates))
     flows = np.concatenate([heads, np.zeros(len(part.own_gates))])

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evenflow.shed.fit.column_sum import column_sum
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -69,7 +71,9 @@ def inside_triangle(corners: Numbers, strains: Numbers) -> NDArray[np.bool_]:
         corners: Entry by dimension.
         strains: Node by dimension. The paper's triangle is one row, the largest of each column.
     """
-    inside: NDArray[np.bool_] = np.all(corners @ strains.T < _FULL, axis=1)
+    inside: NDArray[np.bool_] = np.ones(len(corners), dtype=bool)
+    for row in strains:
+        inside &= column_sum(corners, row) < _FULL
     return inside
 
 
@@ -79,12 +83,16 @@ def without_useless(table: Table, loads: Numbers) -> Table:
     Section 6.3 merges entries that are similar; what is dropped here costs nothing. Of equal ones
     the one with the smallest load stays. Large tables lose only what has equal rates.
     """
-    keys = [loads, -table.scores, *reversed(table.rates.T)]
-    table = table.take(np.lexsort(keys))
-    same = np.all(table.rates[1:] == table.rates[:-1], axis=1)
-    table = table.take(np.concatenate([[True], ~same]))
-    if len(table) > _MOST_COMPARED:
-        return table
+    rows = np.lexsort([loads, -table.scores, *reversed(table.rates.T)])
+    new = np.ones(len(rows), dtype=bool)
+    new[1:] = False
+    for column in table.rates.T:
+        ordered = column[rows]
+        new[1:] |= ordered[1:] != ordered[:-1]
+    rows = rows[new]
+    if len(rows) > _MOST_COMPARED:
+        return table.take(rows)
+    table = table.take(rows)
     order = np.argsort(-table.scores, kind="stable")
     kept = order[:0]
     for start in range(0, len(order), _BLOCK):

@@ -13,7 +13,7 @@ from evenflow.shed.fit.make_table import make_table
 from evenflow.shed.fit.survey import Survey, Terms, survey_of, terms_of_child, terms_of_root
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from evenflow.shed.fit.part import Part
     from evenflow.shed.fit.table import Table
@@ -34,6 +34,16 @@ class PlannedTree:
     tables: Mapping[str, Table]
     trials: tuple[Trial, ...]
     """How often tables were made; more than once means that they are coarser than asked for."""
+
+
+def entries_in(trees: Iterable[PlannedTree]) -> int:
+    """Return how many entries the tables of the roots have."""
+    return sum(len(tree.tables[tree.root]) for tree in trees)
+
+
+def share_kept(trees: Iterable[PlannedTree]) -> float:
+    """Return the share of the optimum that every selection has at least; 0 if none is certain."""
+    return min((tree.terms[tree.root].kept for tree in trees), default=1.0)
 
 
 def trees_of(parts: Mapping[str, Part]) -> list[list[str]]:

@@ -66,15 +66,6 @@ class Basis:
         below = np.where(form.bounded, form.upper @ rates - values, 0.0)
         return bool(np.all(above >= -tolerance) and np.all(below >= -tolerance))
 
-    def serves_all(self) -> bool:
-        """Whether the basis is optimal wherever it is feasible, for all objectives in their order.
-
-        A column outside the basis must make the first objective that it changes worse.
-        """
-        movable = ~self.basic & ~self.form.fixed
-        first = np.where(self.at_upper, -self._first_changes(), self._first_changes())
-        return bool(np.all(first[movable] <= 0.0))
-
     def tied_slacks(self) -> tuple[int, ...]:
         """Return the slacks of splits that must be 0 for ties to be broken rightly.
 

@@ -31,10 +31,13 @@ if TYPE_CHECKING:
     from evenflow.shed.program import Numbers
 
     Bound = tuple[float, Numbers] | None
-    Starts = np.ndarray[tuple[int], np.dtype[np.int64]]
+    Affine = tuple[Numbers, Numbers]
+    """Constants, and rows by rate: linear functions of the rates."""
 
 MOST_BASES = 4096
 """Kept per fragment; then the one found first goes."""
+FEW_BASES = 64
+"""Up to which looking at all of them takes no longer than at the last one, and then at all."""
 DUALITY_GAP = 1e-8
 """How far below the bound of its duals a plan may be, relatively, for rounding."""
 
@@ -45,6 +48,9 @@ class Exact:
     def __init__(self, network: Network, seconds: float = SECONDS) -> None:
         self.network = network
         self.fragments = [FragmentExact(each, seconds) for each in network.fragments]
+        first = self.fragments[0]
+        self._whole = first if first.program.nodes == tuple(network.nodes) else None
+        """The only fragment, if it has all nodes, as most often: its plans are the network's."""
 
     def plan(self, rates: Mapping[str, float]) -> SheddingPlan:
         """Return the optimal plan.
@@ -53,6 +59,8 @@ class Exact:
             NetworkError: A rate is wrong; or nothing fits, as with `Lp.plan`.
         """
         rates = checked_rates(self.network, rates)
+        if self._whole is not None:
+            return self._whole.select_own(rates)
         return joined_plan(self.network, [each.select(rates) for each in self.fragments])
 
 
@@ -69,35 +77,62 @@ class _Region:
         tied = list(basis.tied_slacks())
         rows.append((-basis.constant[tied], -basis.by_rate[tied]))
         rows[0] = (rows[0][0][basis.basic], rows[0][1][basis.basic])
-        self.constant = np.concatenate([constant for constant, _ in rows])
-        """The basis serves rates r where constant + by_rate r is nowhere negative."""
-        self.by_rate = np.vstack([by_rate for _, by_rate in rows])
         self.bound = basis.bound()
-        self._stack(basis)
+        self.slack = _stacked(rows)
+        """The basis serves rates r where constant + by_rate r is nowhere negative."""
+        self.made = self._made(basis)
+        """All that a plan is made of; slices say what is where, and the last is the bound."""
 
-    def _stack(self, basis: Basis) -> None:
-        """Put all that a plan is made of into one matrix: numpy is then called once."""
+    def _made(self, basis: Basis) -> Affine:
         form, program = basis.form, basis.form.program
         constant = basis.constant[: form.flows] * form.scale
         by_rate = basis.by_rate[: form.flows] * form.scale[:, None]
         come = program.arriving @ constant, program.supply + program.arriving @ by_rate
         full = np.zeros(form.flows), program.unit_flow
         bound = np.array([self.bound[0]]), self.bound[1][None]
-        parts = [(self.constant, self.by_rate), (constant, by_rate), come, full, bound]
-        self.constants = np.concatenate([each for each, _ in parts])
-        self.by_rates = np.vstack([each for _, each in parts])
-        ends = np.cumsum([len(each) for each, _ in parts]).tolist()
-        self.slack, self.flow, self.arrival, self.undropped = (
-            slice(first, last) for first, last in itertools.pairwise([0, *ends[:-1]])
-        )
-
-    def at(self, rates: Numbers) -> list[float]:
-        """Return everything at given rates; slices say what is where. The last is the bound."""
-        found: list[float] = (self.by_rates.dot(rates) + self.constants).tolist()
-        return found
+        ends = itertools.pairwise(range(0, 4 * form.flows, form.flows))
+        self.flow, self.arrival, self.undropped = (slice(*each) for each in ends)
+        return _stacked([(constant, by_rate), come, full, bound])
 
     def serves(self, rates: Numbers) -> bool:
-        return min(self.at(rates)[self.slack]) >= -ZERO
+        constant, by_rate = self.slack
+        return bool((by_rate.dot(rates) + constant).min() >= -ZERO)
+
+    def at(self, rates: Numbers) -> list[float]:
+        """Return what a plan is made of at given rates."""
+        constant, by_rate = self.made
+        found: list[float] = (by_rate.dot(rates) + constant).tolist()
+        return found
+
+
+class _Shelf:
+    """All bases in one matrix: a few calls of numpy find the one that serves, and its plan."""
+
+    def __init__(self, regions: list[_Region]) -> None:
+        self._regions = regions
+        self._constant, self._by_rate = _stacked(
+            [*(each.slack for each in regions), *(each.made for each in regions)]
+        )
+        sizes = [len(each.slack[0]) for each in regions]
+        self._starts = np.cumsum([0, *sizes[:-1]])
+        self._slacks = sum(sizes)
+        self._made = len(regions[0].made[0])
+
+    def find(self, rates: Numbers) -> tuple[_Region, list[float]] | None:
+        """Return the basis that serves best, and what its plan is made of."""
+        values = self._by_rate.dot(rates)
+        values += self._constant
+        least = np.minimum.reduceat(values[: self._slacks], self._starts)
+        best = int(least.argmax())
+        if least[best] < -ZERO:
+            return None
+        begin = self._slacks + best * self._made
+        return self._regions[best], values[begin : begin + self._made].tolist()
+
+
+def _stacked(parts: Iterable[Affine]) -> Affine:
+    parts = list(parts)
+    return np.concatenate([each for each, _ in parts]), np.vstack([each for _, each in parts])
 
 
 class FragmentExact:
@@ -108,15 +143,19 @@ class FragmentExact:
         self.program = self._lp.program
         self._regions: dict[int, _Region] = {}
         self._last: _Region | None = None
-        self._stacked: tuple[Numbers, Numbers, Starts, list[_Region]] | None = None
+        self._shelf: _Shelf | None = None
+        """Of `_regions`; None while it has not been made since they changed."""
         self._met = 0
         self.misses = 0
         """How often no basis served."""
 
     def select(self, rates: Mapping[str, float]) -> SheddingPlan:
         """Return the optimal plan for the rates of this fragment's inputs, among others."""
-        own = {name: rates[name] for name in self.program.inputs}
-        return self._select(own, np.array(list(own.values())))[0]
+        return self.select_own({name: rates[name] for name in self.program.inputs})
+
+    def select_own(self, rates: Mapping[str, float]) -> SheddingPlan:
+        """Return the same for rates of its inputs alone, in their order."""
+        return self._select(rates, np.array([*rates.values()]))[0]
 
     def meet(self, rates: Mapping[str, float]) -> bool:
         """Ask the solver for these rates if no basis serves them; return whether it was asked.
@@ -127,13 +166,11 @@ class FragmentExact:
             NetworkError: Nothing fits.
         """
         own = {name: rates[name] for name in self.program.inputs}
-        vector = np.array(list(own.values()))
-        region = self._last
-        if region is None or not region.serves(vector):
-            region = self._find(vector)
-        if region is None:
+        vector = np.array([*own.values()])
+        met = self._serving(vector) is not None
+        if not met:
             self._solved(own, vector)
-        return region is None
+        return not met
 
     def select_with_bound(self, rates: Numbers) -> tuple[SheddingPlan, Bound]:
         """Return the optimal plan, and a constant and prices of inputs that bound all others.
@@ -144,38 +181,27 @@ class FragmentExact:
         return self._select(own, rates)
 
     def _select(self, own: Mapping[str, float], vector: Numbers) -> tuple[SheddingPlan, Bound]:
-        region = self._last
-        values = [] if region is None else region.at(vector)
-        if region is None or min(values[region.slack]) < -ZERO:
-            region = self._find(vector)
-            values = [] if region is None else region.at(vector)
-        if region is not None:
-            plan = self._served(region, own, values)
+        found = self._serving(vector)
+        if found is not None:
+            plan = self._served(*found, own)
             if plan is not None:
-                self._last = region
-                return plan, region.bound
+                self._last = found[0]
+                return plan, found[0].bound
         return self._solved(own, vector)
 
-    def _find(self, rates: Numbers) -> _Region | None:
-        """Look at all bases at once."""
-        if not self._regions:
-            return None
-        if self._stacked is None:
-            regions = list(self._regions.values())
-            starts = np.cumsum([0, *(len(each.constant) for each in regions[:-1])])
-            self._stacked = (
-                np.vstack([each.by_rate for each in regions]),
-                np.concatenate([each.constant for each in regions]),
-                starts,
-                regions,
-            )
-        by_rate, constant, starts, regions = self._stacked
-        least = np.minimum.reduceat(by_rate.dot(rates) + constant, starts)
-        best = int(least.argmax())
-        return regions[best] if least[best] >= -ZERO else None
+    def _serving(self, rates: Numbers) -> tuple[_Region, list[float]] | None:
+        """Return a basis that serves rates, and what its plan is made of there."""
+        last = self._last
+        if last is not None and len(self._regions) > FEW_BASES and last.serves(rates):
+            return last, last.at(rates)
+        if self._shelf is None:
+            if not self._regions:
+                return None
+            self._shelf = _Shelf(list(self._regions.values()))
+        return self._shelf.find(rates)
 
     def _served(
-        self, region: _Region, rates: Mapping[str, float], values: list[float]
+        self, region: _Region, values: list[float], rates: Mapping[str, float]
     ) -> SheddingPlan | None:
         """Return the plan of a basis, if it is feasible and its duals show that none is better."""
         keep = self.program.fractions(
@@ -202,8 +228,8 @@ class FragmentExact:
         if isinstance(found, Trouble):
             return self._lp.fallback(rates, found), None
         keep = self.program.keep(found.flows, vector)
-        plan = self._lp.checked(self._lp.described(rates, keep, "exact"))
-        if plan.reason is None and found.basis.serves_all():
+        plan = self._lp.checked(self._lp.checker.plan_of(rates, keep, "exact"))
+        if plan.reason is None:
             region = _Region(found.basis, self._met)
             # One that would not serve these rates again, because of its ties, serves nobody.
             if region.serves(vector):
@@ -241,4 +267,4 @@ class FragmentExact:
         self._met += 1
         if len(self._regions) > MOST_BASES:
             del self._regions[min(self._regions)]
-        self._stacked = None
+        self._shelf = None

@@ -6,6 +6,7 @@ uniform plan is given instead, with the reason.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,7 @@ from evenflow.shed.linear.optimum import OptimumSearch
 from evenflow.shed.linear.solver import Trouble
 from evenflow.shed.linear.standard import standard_form
 from evenflow.shed.linear.uniform import Uniform
-from evenflow.shed.plan import SheddingPlan, joined_plan
+from evenflow.shed.plan import joined_plan
 from evenflow.shed.program import program_of
 from evenflow.shed.propagate import checked_rates
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from evenflow.shed.linear.optimum import Optimum
     from evenflow.shed.linear.solver import Solver
     from evenflow.shed.network import Network
+    from evenflow.shed.plan import SheddingPlan
     from evenflow.shed.program import Numbers
 
 SECONDS = 1.0
@@ -55,6 +57,15 @@ class Lp:
         rates = checked_rates(self.network, rates)
         return joined_plan(self.network, (each.plan(rates) for each in self.fragments))
 
+    def uniform(self, rates: Mapping[str, float]) -> SheddingPlan:
+        """Return one fraction for all inputs of each fragment that fits, floors kept.
+
+        Raises:
+            NetworkError: A rate is wrong, or no such fraction fits.
+        """
+        rates = checked_rates(self.network, rates)
+        return joined_plan(self.network, [each.uniform(rates) for each in self.fragments])
+
 
 class FragmentLp:
     """Optimal plans for one fragment."""
@@ -82,31 +93,13 @@ class FragmentLp:
         found = self.optimum(vector)
         if isinstance(found, Trouble):
             return self.fallback(own, found)
-        return self.checked(self.described(own, self.program.keep(found.flows, vector), "lp"))
+        keep = self.program.keep(found.flows, vector)
+        return self.checked(self.checker.plan_of(own, keep, "lp"))
 
     def optimum(self, rates: Numbers) -> Optimum | Trouble:
         """Return the optimal flows, or why there are none."""
         self.calls += 1
         return self._search.find(rates)
-
-    def described(
-        self,
-        rates: Mapping[str, float],
-        keep: Mapping[str, float],
-        method: str,
-        number: int | None = None,
-    ) -> SheddingPlan:
-        """Return gates as a plan, with what comes of them."""
-        objective, load, throughput = self.checker.told(rates, keep)
-        return SheddingPlan(
-            rates=rates,
-            keep=keep,
-            objective=objective,
-            load=load,
-            throughput=throughput,
-            method=method,
-            plan=number,
-        )
 
     def checked(self, plan: SheddingPlan) -> SheddingPlan:
         """Return a plan that passes its check, or else the uniform one."""
@@ -126,15 +119,7 @@ class FragmentLp:
         plan = self._uniform.plan(rates)
         if plan is None or self.checker.faults(plan):
             raise InternalError(f"no plan: {reason}, and no uniform drop fits")
-        return SheddingPlan(
-            rates=plan.rates,
-            keep=plan.keep,
-            objective=plan.objective,
-            load=plan.load,
-            throughput=plan.throughput,
-            method=plan.method,
-            reason=reason,
-        )
+        return replace(plan, reason=reason)
 
     def uniform(self, rates: Mapping[str, float]) -> SheddingPlan:
         """Return the uniform plan, because it is asked for.
@@ -168,14 +153,3 @@ class FragmentLp:
             ("queries",),
             "lower them, or give the nodes more capacity",
         )
-
-
-def uniform_plan(network: Network, rates: Mapping[str, float]) -> SheddingPlan:
-    """Return one fraction for all inputs of each fragment that fits, floors kept.
-
-    Raises:
-        NetworkError: A rate is wrong, or no such fraction fits.
-    """
-    rates = checked_rates(network, rates)
-    parts = [FragmentLp(each).uniform(rates) for each in network.fragments]
-    return joined_plan(network, parts)

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenflow.shed.plan import SheddingPlan
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from evenflow.shed.check import Checker
+    from evenflow.shed.plan import SheddingPlan
     from evenflow.shed.program import Numbers, Program
 
 
@@ -41,15 +40,7 @@ class Uniform:
             for gate, share in zip(self._program.gates, kept, strict=True)
             if not gate.open
         }
-        objective, load, throughput = self._checker.told(rates, keep)
-        return SheddingPlan(
-            rates=rates,
-            keep=keep,
-            objective=objective,
-            load=load,
-            throughput=throughput,
-            method="uniform",
-        )
+        return self._checker.plan_of(rates, keep, "uniform")
 
     def _fraction(self, rates: Numbers) -> float | None:
         """Return the greatest fraction that fits.

@@ -9,7 +9,6 @@ import numpy as np
 from evenflow.errors import InternalError, NetworkError
 from evenflow.shed.check import Checker
 from evenflow.shed.linear.exact import FragmentExact
-from evenflow.shed.plan import SheddingPlan
 from evenflow.shed.program import program_of
 from evenflow.shed.region.quadtree import Box, Division, Solution, leaves_of
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from evenflow.shed.network import Network
+    from evenflow.shed.plan import SheddingPlan
     from evenflow.shed.program import Numbers
     from evenflow.shed.workload import Workload
 
@@ -24,10 +24,21 @@ MOST_BOXES = 100_000
 """Where dividing ends. What is then missed at most is told as `error`."""
 
 
-class SolverMethod:
-    """No plan misses more than epsilon of the optimal value."""
+class _RegionMethod:
+    """What both methods have in common."""
 
     unlimited = False
+
+    def restore(
+        self, network: Network, max_rates: Mapping[str, float], data: Mapping[str, Any]
+    ) -> RegionIndex:
+        """Return the index that data was made from."""
+        return restored(network, max_rates, data)
+
+
+class SolverMethod(_RegionMethod):
+    """No plan misses more than epsilon of the optimal value."""
+
     additive = False
 
     def plan(
@@ -46,17 +57,10 @@ class SolverMethod:
         told = {"lp_calls": optima.exact.misses, "points": len(optima.known)}
         return RegionIndex(network, division.root, division.plans, told)
 
-    def restore(
-        self, network: Network, max_rates: Mapping[str, float], data: Mapping[str, Any]
-    ) -> RegionIndex:
-        """Return the index that data was made from."""
-        return restored(network, max_rates, data)
 
-
-class WeightedSolverMethod:
+class WeightedSolverMethod(_RegionMethod):
     """Plans miss no more than epsilon of the optimal value on average under a workload."""
 
-    unlimited = False
     additive = True
 
     def plan(
@@ -85,12 +89,6 @@ class WeightedSolverMethod:
             "expected_error": division.expected,
         }
         return RegionIndex(network, division.root, division.plans, told)
-
-    def restore(
-        self, network: Network, max_rates: Mapping[str, float], data: Mapping[str, Any]
-    ) -> RegionIndex:
-        """Return the index that data was made from."""
-        return restored(network, max_rates, data)
 
 
 class RegionIndex:
@@ -122,16 +120,7 @@ class RegionIndex:
                 keep = self._scaled(box, self.plans[number], vector)
         gates = zip(self._program.gates, keep, strict=True)
         kept = {gate.name: fraction for gate, fraction in gates}
-        objective, load, throughput = self._checker.told(own, kept)
-        return SheddingPlan(
-            rates=own,
-            keep=kept,
-            objective=objective,
-            load=load,
-            throughput=throughput,
-            method="open" if number is None else "region",
-            plan=number,
-        )
+        return self._checker.plan_of(own, kept, "open" if number is None else "region", number)
 
     def box_at(self, rates: Numbers) -> Box:
         """Return the region that rates are in."""

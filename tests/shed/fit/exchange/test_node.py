@@ -14,7 +14,10 @@ from tests.shed.networks import figure_1
 
 from evenflow.errors import ConfigError, InternalError
 from evenflow.shed.fit.cut import cut
+from evenflow.shed.fit.exchange.change import change_of
 from evenflow.shed.fit.exchange.distributed import nodes_for, settle
+from evenflow.shed.fit.exchange.entries import entries_of
+from evenflow.shed.fit.exchange.local_choice import LocalChoice
 from evenflow.shed.fit.exchange.messages import (
     Message,
     Receipt,
@@ -151,6 +154,50 @@ def test_a_change_with_tolerance_sends_few_entries_and_keeps_its_promise() -> No
     settled, scores = nodes["B"].part.drops.settle(held.rates, nodes["B"].part.capacity)
     assert np.all(settled >= 0.0)
     assert np.all(np.abs(scores - held.scores) <= tolerance * scores + 1e-12)
+
+
+def test_entries_that_are_sent_stand_for_others_that_are_missing() -> None:
+    """Load moved, so that hardly an old entry fits: one of the new ones is enough for several."""
+    network = chains((0.064, 0.032), (0.032, 0.064))
+    moved = with_operator(with_operator(network, "a1", cost=0.040), "b1", cost=0.056)
+    before, after = (started(each)["B"] for each in (network, moved))
+    assert before.table is not None
+    assert after.table is not None
+    old, new = entries_of(before.table), entries_of(after.table)
+    for tolerance, most in ((0.05, 0.6), (0.2, 0.15), (0.4, 0.08)):
+        change = change_of(after.part, old, new, tolerance)
+        assert len(change.sent) <= most * len(new)
+        held = change.applied(old)
+        for rates, score in zip(new.rates, new.scores, strict=True):
+            below = np.all(held.rates <= rates * (1 + 1e-9), axis=1)
+            assert held.scores[below].max() >= (1 - tolerance) * score
+        # What is believed is what the child does with such rates, though its table has no entry.
+        assert after.survey is not None
+        choice = LocalChoice(after.part, after.survey, after.table)
+        for rates, score in zip(change.sent.rates, change.sent.scores, strict=True):
+            heads = choice.heads(rates)
+            assert heads == pytest.approx(rates)
+            served, brought = after.part.drops.settle(heads[None], after.part.capacity)
+            assert served[0] >= 0.0
+            assert brought[0] == pytest.approx(score)
+
+
+def test_a_node_with_children_sends_entries_of_its_table_only() -> None:
+    """What it could do between them depends on its children, of whose entries they are made."""
+    network = chains((0.064, 0.032), (0.032, 0.064))
+    moved = with_operator(network, "a1", cost=0.040)
+    before, after = (started(each)["A"] for each in (network, moved))
+    assert before.table is not None
+    assert after.table is not None
+    old, new = entries_of(before.table), entries_of(after.table)
+    for tolerance in (0.01, 0.03, 0.05, 0.2):
+        change = change_of(after.part, old, new, tolerance)
+        assert {row.tobytes() for row in change.sent.rates} <= {row.tobytes() for row in new.rates}
+        held = change.applied(old)
+        for rates, score in zip(new.rates, new.scores, strict=True):
+            below = np.all(held.rates <= rates * (1 + 1e-9), axis=1)
+            assert held.scores[below].max() >= (1 - tolerance) * score
+    assert len(change.sent) < 0.6 * len(new)
 
 
 def test_without_tolerance_a_change_ends_in_the_tables_of_one_place() -> None:

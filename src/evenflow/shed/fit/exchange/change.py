@@ -63,7 +63,58 @@ def change_of(part: Part, before: Entries, after: Entries, tolerance: float) -> 
         below = tree.best_below(rates)
         if below is None or standing.scores[below] < (1.0 - tolerance) * score:
             missing.append(row)
-    return Change(stay=tuple(stay.tolist()), sent=after.take(np.array(missing, dtype=np.intp)))
+    lacking = after.take(np.array(missing, dtype=np.intp))
+    if missing and not part.links and not any(part.inlets):
+        sent = _common(part, lacking, tolerance)
+    else:
+        sent = _enough(lacking, tolerance)
+    return Change(stay=tuple(stay.tolist()), sent=sent)
+
+
+def _common(part: Part, missing: Entries, tolerance: float) -> Entries:
+    """Return new entries of a leaf, each below several that are missing, and worth enough for them.
+
+    A leaf that only its parent feeds serves whatever rates fit, also between its own entries: the
+    smallest rates of several neighbours can stand for all of them.
+    """
+    groups: list[tuple[Numbers, float, list[int]]] = []
+    best = 0.0
+    for row in np.lexsort(missing.rates.T[::-1]).tolist():
+        best = max(best, float(missing.scores[row]))
+        lowest = missing.rates[row]
+        if groups:
+            lowest = np.minimum(lowest, groups[-1][0])
+        score = float(part.drops.settle(lowest[None], part.capacity)[1][0])
+        if groups and score >= (1.0 - tolerance) * best:
+            groups[-1] = (lowest, score, [*groups[-1][2], row])
+        else:
+            best = float(missing.scores[row])
+            groups.append((missing.rates[row], best, [row]))
+    above = missing.ceilings
+    return Entries(
+        np.array([rates for rates, _, _ in groups]),
+        np.array([score for _, score, _ in groups]),
+        None if above is None else np.array([above[rows].max(axis=0) for _, _, rows in groups]),
+    )
+
+
+def _enough(missing: Entries, tolerance: float) -> Entries:
+    """Return entries of which one stands for each that is missing: below it, and worth no less.
+
+    Those that bring least come first: they are below the most others. A parent that excludes by
+    ceilings must not exclude one that stands for another with higher ones.
+    """
+    chosen: list[int] = []
+    for row in np.argsort(missing.scores, kind="stable").tolist():
+        stands = missing.scores[chosen] >= (1.0 - tolerance) * missing.scores[row]
+        for column in missing.rates.T:
+            stands &= column[chosen] <= column[row]
+        if missing.ceilings is not None:
+            for column in missing.ceilings.T:
+                stands &= column[chosen] >= column[row]
+        if not np.any(stands):
+            chosen.append(row)
+    return missing.take(np.sort(np.array(chosen, dtype=np.intp)))
 
 
 def _exact(before: Entries, after: Entries) -> Change:

@@ -12,7 +12,13 @@ from evenflow.shed.fit.cut import cut
 from evenflow.shed.fit.exchange.local_choice import LocalChoice
 from evenflow.shed.fit.exchange.node import FitNode, FitNodeConfig
 from evenflow.shed.fit.realise import local_flows
-from evenflow.shed.fit.tree import MOST_ENTRIES, PlannedTree, trees_of
+from evenflow.shed.fit.tree import (
+    MOST_ENTRIES,
+    PlannedTree,
+    entries_in,
+    share_kept,
+    trees_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,12 +98,12 @@ class DistributedIndex:
     @property
     def entries(self) -> int:
         """How many entries the tables of the roots have."""
-        return sum(len(tree.tables[tree.root]) for tree in self.trees)
+        return entries_in(self.trees)
 
     @property
     def kept(self) -> float:
         """Share of the optimum that every selection has at least; 0 where none is certain."""
-        return min((tree.terms[tree.root].kept for tree in self.trees), default=1.0)
+        return share_kept(self.trees)
 
     def select(self, rates: Numbers) -> Numbers:
         """Return the flow behind each gate, for rates by input of the program."""
