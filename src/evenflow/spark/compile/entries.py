@@ -15,6 +15,7 @@ from evenflow.model.expression import TRUE
 from evenflow.model.operator import Window
 from evenflow.spark.compile.carriers import LONG
 from evenflow.spark.compile.columns import compile_expression
+from evenflow.spark.compile.gates import PassBits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -114,10 +115,8 @@ class EntryBuilder:
     ) -> None:
         self._unit = unit
         self._gates = gates
-        self._masks: dict[tuple[int, int], SparkColumn] = {}
-        """Pass masks, by family and offset of the window."""
-        self._passing: dict[int, SparkColumn] = {}
-        """By family: conditions that may see the tuple in some window."""
+        self._pass = PassBits()
+        """By family and offset of the window."""
         self._resolve = resolve
         self._failed = failed
         self.once = Once()
@@ -206,7 +205,10 @@ class EntryBuilder:
         """Yield the entries of what gates drop. They are known when `entries` are."""
         for family in self._unit.families if self._has_gates else ():
             for offset, _ in self._offsets(family.window):
-                value = self._gates.dropped(family, self._masks[family.number, offset])
+                mask = self._pass.mask(family.number, offset)
+                if mask is None:
+                    continue
+                value = self._gates.dropped(family, mask)
                 if self._failed is not None:
                     value = F.when(~self._failed, value)
                 slide = family.window.slide_us
@@ -259,28 +261,26 @@ class EntryBuilder:
                 made = self._keys.window_hash(family, window_end(family.window.slide_us, offset))
                 if len(family.conditions) > 1:
                     made = self.once.keep(f"_h{name}", F.when(self._gates.closed(family), made))
-                mask = self.once.keep(f"_g{name}", self._gates.mask(family, made))
-                self._masks[family.number, offset] = mask
-                known = self._passing.get(family.number)
-                self._passing[family.number] = mask if known is None else known.bitwiseOR(mask)
+                mask = self._gates.mask(family, made)
+                self._pass.add(family.number, offset, len(family.conditions), mask)
+        for name, value in self._pass.columns(self._gates.any_closed).items():
+            self.once.keep(name, value)
 
     def _gated(self, family: Family, condition: int, wanted: SparkColumn) -> SparkColumn:
         """Return what a condition says of tuples that it may see in some window."""
-        some = self._passing.get(family.number)
-        if some is None:
-            return wanted
-        return (some.bitwiseAND(F.lit(1 << condition).cast(LONG)) != 0) & wanted
+        passes = self._pass.passes(family.number, condition)
+        return wanted if passes is None else passes & wanted
 
     def _of_window(
         self, family: Family, offset: int, value: SparkColumn, condition: int | None = None
     ) -> SparkColumn:
         """Return an entry's value, as far as gates let the tuple pass in that window."""
-        mask = self._masks.get((family.number, offset))
+        mask = self._pass.mask(family.number, offset)
         if mask is None or family.window.per_tuple == 1:
             return value
         if condition is not None or len(family.conditions) == 1:
-            bit = F.lit(1 << (condition or 0)).cast(LONG)
-            return F.when(mask.bitwiseAND(bit) != 0, value)
+            passes = self._pass.passes(family.number, condition or 0, offset)
+            return value if passes is None else F.when(passes, value)
         passed = value.bitwiseAND(mask)
         return F.when(passed != 0, passed)
 

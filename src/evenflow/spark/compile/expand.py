@@ -56,14 +56,16 @@ def expand(
         values, guarded = [*values, *guarded[1]], None
     chunks = [F.array(*values[i : i + CHUNK]) for i in range(0, len(values), CHUNK)]
     if guarded is not None:
+        # One chunk, however long: another round for every tuple costs, if it gives nothing too.
         some, more = guarded
-        parts = (more[i : i + CHUNK] for i in range(0, len(more), CHUNK))
-        chunks += [F.when(some, F.array(*part)) for part in parts]
-    if len(chunks) == 1:
+        numbered = [*enumerate(chunks), (start >> _CHUNK_BITS, F.when(some, F.array(*more)))]
+    else:
+        numbered = list(enumerate(chunks))
+    if len(numbered) == 1:
         rows = frame.select(*kept, F.posexplode(chunks[0]).alias(AT, VALUE))
         return rows.filter(F.col(VALUE).isNotNull())
-    most = 1 << (len(chunks) - 1).bit_length()
-    named: list[Column | str] = [c.alias("x" * (most + i)) for i, c in enumerate(chunks)]
+    most = 1 << numbered[-1][0].bit_length()
+    named: list[Column | str] = [c.alias("x" * (most + i)) for i, c in numbered]
     rows = frame.unpivot([F.col(name) for name in kept], named, _NAME, _CHUNK)
     rows = rows.select(*kept, _NAME, F.posexplode(_CHUNK).alias(_WITHIN, VALUE))
     chunk = F.octet_length(F.col(_NAME)).bitwiseAND(F.lit(most - 1))
@@ -72,8 +74,14 @@ def expand(
 
 
 def guarded_from(values: int, guarded: int) -> int:
-    """Return where guarded values begin: right behind the others if all fit in one chunk."""
-    return values if values + guarded <= CHUNK else -(-values // CHUNK) * CHUNK
+    """Return where guarded values begin: right behind the others if all fit in one chunk.
+
+    Else where the bits are free that number them.
+    """
+    if values + guarded <= CHUNK:
+        return values
+    room = max(CHUNK, 1 << (guarded - 1).bit_length())
+    return -(-values // room) * room
 
 
 def choose(frame: DataFrame, kept: Sequence[str], which: Column, value: Column) -> DataFrame:

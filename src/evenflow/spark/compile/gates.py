@@ -11,7 +11,9 @@ evaluated, and counted as it is.
 
 Open gates cost next to nothing: bits in a few words say which gates are closed, and only behind
 such a bit are hashes made and thresholds looked up. `pass masks` say, per family and window of a
-tuple, which conditions may see it: bit i for condition i, all bits if all gates are open.
+tuple, which conditions may see it: bit i for condition i. Those of many families and windows stand
+in one column (`PassBits`), all bits set if all gates are open: a column for each, and Spark's
+code no longer fits into methods that the JVM compiles well.
 
 Where windows slide so finely that they are made only of rows (`Unit.fine`), rows are dropped that
 all gates of their family drop, behind the conditions.
@@ -187,7 +189,7 @@ class GateColumns:
             passes = is_open | (hash_ < self._threshold(gates.first + offset))
             bits.append(F.when(passes, _long(1 << offset)).otherwise(_long(0)))
         some = reduce(lambda a, b: a.bitwiseOR(b), bits)
-        return F.when(self.closed(family), some).otherwise(_long(OPEN_MASK))
+        return F.when(self.closed(family), some).otherwise(_long((1 << len(gates.parts)) - 1))
 
     def dropped(self, family: Family, mask: SparkColumn) -> SparkColumn:
         """Return the conditions that a pass mask keeps from seeing a tuple; NULL if none."""
@@ -215,7 +217,66 @@ class GateColumns:
         return F.get(F.col(_TOLD), F.lit(self._start + 1 + self._plan.words + gate))
 
 
+class PassBits:
+    """Pass masks of many windows of families, side by side in a few columns."""
+
+    def __init__(self) -> None:
+        self._masks: list[SparkColumn] = []
+        """By column."""
+        self._used = _WORD
+        self._places: dict[tuple[int, int], tuple[int, int, int]] = {}
+        """By family and window: the column, the first bit, and how many."""
+
+    def add(self, family: int, window: int, bits: int, mask: SparkColumn) -> None:
+        """Take the mask of a family's window.
+
+        Args:
+            family: Its number.
+            window: Which of its windows.
+            bits: How many conditions there are.
+            mask: The lowest bits, and no others.
+        """
+        if self._used + bits > _WORD:
+            self._masks.append(_long(0))
+            self._used = 0
+        made = F.shiftleft(mask, self._used) if self._used else mask
+        self._masks[-1] = self._masks[-1].bitwiseOR(made) if self._used else made
+        self._places[family, window] = len(self._masks) - 1, self._used, bits
+        self._used += bits
+
+    def columns(self, any_closed: SparkColumn) -> dict[str, SparkColumn]:
+        """Return the columns by name, to be computed once per tuple."""
+        return {
+            _pass(number): F.when(any_closed, mask).otherwise(_long(OPEN_MASK))
+            for number, mask in enumerate(self._masks)
+        }
+
+    def mask(self, family: int, window: int) -> SparkColumn | None:
+        """Return the mask of a family's window; None if it has no gates."""
+        place = self._places.get((family, window))
+        if place is None:
+            return None
+        column, shift, bits = place
+        mask = F.shiftrightunsigned(F.col(_pass(column)), shift) if shift else F.col(_pass(column))
+        return mask.bitwiseAND(_long((1 << bits) - 1))
+
+    def passes(self, family: int, condition: int, window: int | None = None) -> SparkColumn | None:
+        """Return whether a condition may see a tuple in a window, or in some; None if none."""
+        wanted: dict[int, int] = {}
+        for (number, each), (column, shift, _) in self._places.items():
+            if number == family and window in (None, each):
+                wanted[column] = wanted.get(column, 0) | 1 << (shift + condition)
+        tests = [
+            F.col(_pass(column)).bitwiseAND(_long(bits)) != 0 for column, bits in wanted.items()
+        ]
+        return reduce(lambda a, b: a | b, tests) if tests else None
+
+
 _TOLD = "_told"
+
+
+def _pass(number: int) -> str:
+    return f"_pass{number}"
 
 
 def _word(number: int) -> str:
