@@ -206,6 +206,7 @@ class SimFlow:
                 batches=tuple(unit.batches),
                 under_way=self._batch(unit, None) if unit.running else None,
                 waiting=int(unit.waiting) if unit.counts else None,
+                idle=not unit.batches and not unit.running and unit.waiting < 1,
                 started=unit.started,
             )
             for unit in self.units

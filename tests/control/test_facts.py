@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from evenflow.control.facts import Batch, FlowFacts, QueryFacts, UnitFacts
+from evenflow.control.facts import STANDS, Batch, FlowFacts, QueryFacts, UnitFacts
 
 BATCH = Batch(number=3, began=10.0, seconds=0.5, spacing=1.0, rows=100)
 UNIT = UnitFacts(
@@ -47,6 +47,18 @@ def test_whole_facts_have_no_gaps() -> None:
 )
 def test_each_gap_is_told(facts: FlowFacts) -> None:
     assert len(facts.gaps()) == 1
+
+
+def test_a_unit_that_gets_nothing_is_no_gap_beside_one_that_runs() -> None:
+    other = replace(UNIT, id="u2")
+    assert replace(FACTS, units=(UNIT, replace(other, batches=(), idle=True))).gaps() == ()
+    held = replace(other, active=False)
+    assert len(replace(FACTS, units=(UNIT, held)).gaps()) == 1
+    assert replace(FACTS, at=10.5 + STANDS, units=(UNIT, held)).gaps() == ()
+    cold = replace(held, batches=(), started=11.0)
+    assert len(replace(FACTS, at=12.0, units=(UNIT, cold)).gaps()) == 1
+    under_way = replace(held, under_way=replace(BATCH, number=4, seconds=None))
+    assert len(replace(FACTS, at=99.0, units=(UNIT, under_way)).gaps()) == 1
 
 
 def test_rows_of_a_batch_that_is_under_way_may_be_unknown() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.control.simulated import (
@@ -24,13 +25,18 @@ from tests.control.simulated import (
 from evenflow.control.config import LoopConfig
 from evenflow.control.correction import first_correction
 from evenflow.control.decision import Act, Effect
-from evenflow.control.facts import FlowFacts, QueryFacts
+from evenflow.control.facts import STANDS, FlowFacts, QueryFacts
 from evenflow.control.loop import ControlLoop
 from evenflow.control.model import flow_model
 from evenflow.control.plans import Plans
 from evenflow.control.state import State
 from evenflow.errors import ConfigError
 from evenflow.model.costs import Costs, QueryCost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.control.simulated import Rate
 
 BEGIN, END = 20.0, 50.0
 INTERVALS = 5
@@ -423,3 +429,64 @@ def test_what_was_held_back_comes_back_though_nobody_answers() -> None:
     )
     flow.run(loop, 10.0)
     assert loop.snapshot().squeeze > 0.45
+
+
+# Units that get nothing.
+
+
+def with_second(
+    flow: SimFlow, rate: Rate, stands: Callable[[float], bool] = lambda _: False
+) -> SimUnit:
+    """Add a unit with a query of its own to six queries."""
+    costs = {"g": QueryCost(row=5e-6, own=15e-6)}
+    second = SimUnit(id="u2", families=(("g",),), costs=costs, rate=rate, stands=stands)
+    second.started = flow.now
+    flow.units.append(second)
+    flow.queries["g"] = QueryFacts(weight=1.0, deadline=4.0)
+    return second
+
+
+@pytest.mark.parametrize("batches", [0, 1])
+def test_a_silent_source_does_not_keep_others_from_shedding(batches: int) -> None:
+    """It has not given enough rows to know its unit, or none at all; Spark then begins no batch."""
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, END))
+    second = with_second(flow, lambda t: 100.0 if t < batches else 0.0)
+    loop = loop_for()
+    flow.run(loop, 70.0)
+    assert len(second.batches) <= 2 * batches
+    assert BEGIN < reacted_at(flow) <= BEGIN + 3
+    assert END < opened_at(flow) <= END + INTERVALS
+    assert flow.worst_delay(BEGIN + 2 * INTERVALS, END) <= 2.5
+    assert all(decision.act is not Act.CATCH_UP for decision in flow.decisions)
+    view = loop.snapshot().view
+    assert view is not None
+    assert not view.catching_up
+
+
+def test_a_unit_that_is_held_in_a_surge_does_not_keep_gates_shut() -> None:
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, END))
+    with_second(flow, lambda _: SIX_RATE, stands=lambda t: t > BEGIN + 5)
+    loop = loop_for()
+    flow.run(loop, END)
+    assert flow.gates
+    assert flow.history[-1][0] > BEGIN + STANDS
+    flow.run(loop, 20.0)
+    assert END < opened_at(flow) <= END + INTERVALS
+
+
+def test_a_short_stop_of_a_unit_changes_no_gates() -> None:
+    """A change of its queries: nobody knows what it will need when it goes on."""
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, END))
+    with_second(flow, lambda _: 20 * SIX_RATE, stands=lambda t: 30 <= t < 35)
+    flow.queries["g"] = replace(flow.queries["g"], weight=15.0)
+    flow.run(loop_for(), END - 5)
+    assert flow.history
+    assert not [at for at, _ in flow.history if 30.3 < at < 35]
+
+
+def test_gates_stay_shut_while_all_units_stand_still() -> None:
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, END), stands=lambda t: t > BEGIN + 8)
+    loop = loop_for()
+    flow.run(loop, BEGIN + 9 + 2 * STANDS)
+    assert flow.gates
+    assert loop.snapshot().gaps == ("no unit runs",)

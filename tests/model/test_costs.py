@@ -16,6 +16,7 @@ COSTS = Costs(
         "b": QueryCost(row=4e-6, own=5e-6, certainty=0.5),
     },
     measured_at=100.0,
+    hashes={"a": "1", "b": "2", "late": "3"},
 )
 
 
@@ -36,12 +37,23 @@ def test_costs_have_an_age() -> None:
     assert COSTS.queries["a"].alone == pytest.approx(6e-6)
 
 
+def test_costs_hold_for_the_queries_that_they_were_measured_of() -> None:
+    """Whatever their names, and also if there was no time for some of them."""
+    assert COSTS.covers({"a": "1"})
+    assert COSTS.covers({"a": "1", "b": "2", "late": "3"})
+    assert not COSTS.covers({"a": "1", "new": "4"})
+    changed = {"a": "1", "b": "7", "late": "3"}
+    assert not COSTS.covers(changed)
+    assert set(COSTS.holding(changed).queries) == {"a"}
+    assert COSTS.of_query("late").certainty == 0.0
+
+
 def test_costs_come_back_from_plain_values() -> None:
     assert costs_from_json(json.loads(json.dumps(COSTS.as_json()))) == COSTS
 
 
 @pytest.mark.parametrize(
-    "body", [{}, {"format": 2}, {**COSTS.as_json(), "queries": {"a": [1]}}, None, {"format": 1}]
+    "body", [{}, {"format": 1}, {**COSTS.as_json(), "queries": {"a": [1]}}, None, {"format": 2}]
 )
 def test_damaged_costs_are_refused(body: object) -> None:
     with pytest.raises(StateError) as caught:

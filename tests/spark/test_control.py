@@ -86,7 +86,22 @@ def test_costs_are_measured_each_query_alone(spark: SparkSession, tmp_path: Path
     assert costs.measured_at is not None
     # A family shares its row.
     assert costs.queries["a"].row == costs.queries["b"].row
-    assert all(0.0 <= cost.certainty <= 1.0 for cost in costs.queries.values())
+    assert all(0.0 < cost.certainty <= 1.0 for cost in costs.queries.values())
+
+
+@pytest.mark.usefixtures("_quick")
+def test_what_a_job_takes_is_no_cost_of_reading(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here jobs take the same however many tuples they read: these cost nothing."""
+    flow = flow_over(tmp_path)
+    flow.sql("plain", "SELECT id FROM s WHERE n > 100", MEMORY)
+    lay(tmp_path / "s", *(row(i, i) for i in range(50)))
+    monkeypatch.setattr(calibrate_module._Calibration, "_seconds", lambda *_: 0.4)
+    costs = calibrate(spark, flow.spec(), tmp_path / "sample", rows=50, rounds=1)
+    assert costs.reading == {"s": calibrate_module.LEAST_READING}
+    assert costs.queries["plain"].own == 0.0
+    assert costs.certainty(("plain",)) > 0.0
 
 
 SLOW_SECONDS = 0.002

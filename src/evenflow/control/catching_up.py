@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evenflow.control.demand import arrival_rate, backlog
+from evenflow.control.demand import arrival_rate, backlog, gets_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +64,13 @@ class CatchingUp:
             least = NEXT_TO_NOTHING * arriving[unit.id] * spans[unit.id]
             if (fits or waiting[unit.id] <= least) and self._tells(unit):
                 self._starts[unit.id].behind = False
-        return view.excused({id_: arriving[id_] for id_, s in self._starts.items() if s.behind})
+        return view.excused(
+            {u.id: arriving[u.id] for u in facts.units if self._is_behind(u, facts)}
+        )
+
+    def _is_behind(self, unit: UnitFacts, facts: FlowFacts) -> bool:
+        """Whether it works off what waited. One that gets nothing has nothing to work off."""
+        return self._starts[unit.id].behind and not gets_nothing(unit, facts.at)
 
     def _tells(self, unit: UnitFacts) -> bool:
         """Whether batches since the start show what waits, and what arrives: it takes two."""
@@ -76,8 +82,7 @@ class CatchingUp:
     def untold(self, facts: FlowFacts, view: View) -> Iterator[tuple[str, float]]:
         """Yield units that catch up and of which no decision has told, and how many rows wait."""
         for unit, own in zip(facts.units, view.model.units, strict=True):
-            start = self._starts[unit.id]
-            if start.behind and start.decision is None:
+            if self._is_behind(unit, facts) and self._starts[unit.id].decision is None:
                 yield unit.id, _waited(unit, own.span)
 
     def tell(self, unit: str, decision: int) -> None:

@@ -61,7 +61,7 @@ def demand(
         now: Wall-clock seconds.
         adaptive: What a batch may read is set by the loop: all that waits can be had.
     """
-    if unit.under_way is None and _is_silent(unit, now):
+    if gets_nothing(unit, now):
         return Demand(rate=0.0, pressure=0.0)
     rate = _rate_now(unit, model.span, now)
     batch = unit.under_way
@@ -158,8 +158,13 @@ def backlog(unit: UnitFacts, span: float) -> float:
     return max(0.0, (last.behind or 0) + arrived)
 
 
-def _is_silent(unit: UnitFacts, now: float) -> bool:
+def gets_nothing(unit: UnitFacts, now: float) -> bool:
+    """Return whether no rows come to a unit: it is held, or its sources are silent."""
+    if not unit.active:
+        return True
     last = unit.last
+    if unit.under_way is not None:
+        return False
     if last is None or last.seconds is None:
         return True
     return not last.behind and now - (last.began + last.seconds) > SILENT * unit.every

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 NEVER = "never"
 """The shed contract of a query before which nothing may be dropped."""
+STANDS = 10.0
+"""Seconds after its last batch from which on a unit that does not run is reckoned with as one that
+gets nothing: it is held. Changes, and most failures that are tried again, take less."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +62,8 @@ class UnitFacts:
     under_way: Batch | None = None
     waiting: int | None = None
     """Rows that its sources have now and no batch has taken, if they tell at any time."""
+    idle: bool = False
+    """It has begun no batch yet because there is nothing to read: Spark says so."""
     started: float | None = None
     """When it was started last, in wall-clock seconds; None if that is not known."""
     gated_trunk: bool = False
@@ -119,8 +124,11 @@ class FlowFacts:
         return tuple(self._gaps())
 
     def _gaps(self) -> Iterator[str]:
-        if not self.units:
+        if not any(unit.active for unit in self.units):
+            # Gates stay as they are: what the flow will find when it goes on is not known.
             yield "no unit runs"
+        else:
+            yield from (f"unit {u.id} does not run" for u in self.units if _stopped(u, self.at))
         for unit in self.units:
             yield from _unit_gaps(unit)
             for name in unit.queries:
@@ -134,10 +142,17 @@ class FlowFacts:
                 yield f"the gate of {name} makes no sense"
 
 
+def _stopped(unit: UnitFacts, at: float) -> bool:
+    """Whether a unit does not run and may soon again; then nobody knows what it will need."""
+    if unit.active:
+        return False
+    last = unit.last
+    ended = unit.started if last is None else last.began + (last.seconds or 0.0)
+    return unit.under_way is not None or (ended is not None and at - ended < STANDS)
+
+
 def _unit_gaps(unit: UnitFacts) -> Iterator[str]:
-    if not unit.active:
-        yield f"unit {unit.id} does not run"
-    if unit.last is None:
+    if unit.last is None and unit.active and not unit.idle:
         yield f"unit {unit.id} has not finished a batch"
     if _odd(unit.started):
         yield f"unit {unit.id}: its start makes no sense"

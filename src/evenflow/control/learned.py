@@ -6,6 +6,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from evenflow.control.correction import Correction, first_correction
+from evenflow.control.demand import gets_nothing
 from evenflow.control.kept import Kept
 from evenflow.control.model import calibrated_unit, flow_model
 
@@ -92,10 +93,17 @@ class Learned:
         """Yield what is missing because units have only begun.
 
         Not of units that an earlier process knew, as soon as it shows what arrives; nor of those
-        whose batches are far too long, if costs were calibrated: then these decide.
+        whose batches are far too long, if costs were calibrated: then these decide. Those that get
+        nothing do not keep the others waiting.
         """
-        for unit, own in zip(facts.units, model.units, strict=True):
-            if not self._knows(unit) and not self._is_urgent(unit, facts.at, own.span):
+        cold = [
+            unit
+            for unit, own in zip(facts.units, model.units, strict=True)
+            if not self._knows(unit) and not self._is_urgent(unit, facts.at, own.span)
+        ]
+        others_wait = len(cold) < len(facts.units)
+        for unit in cold:
+            if not (others_wait and gets_nothing(unit, facts.at)):
                 yield f"unit {unit.id} warms up"
 
     def _knows(self, unit: UnitFacts) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,14 +90,17 @@ def surveyor(spec: FlowSpec, state: Path, say: Callable[[str], None]) -> Callabl
 
 
 def _find(run: Run, spec: FlowSpec, state: Path, say: Callable[[str], None]) -> Costs:
+    hashes = {query.name: query.operator.hash for query in spec.queries}
     kept = read_costs(state)
-    if kept is not None and _holds(kept, spec, time.time()):
-        return kept
+    if kept is not None:
+        if _holds(kept, hashes, time.time()):
+            return kept
+        kept = kept.holding(hashes)
     if any(reader.data is not None for reader in spec.readers.values()):
         # What a program hands in may be read only once, and belongs to the flow.
         return kept or Costs()
     try:
-        found = _calibrated(run, spec, say)
+        found = replace(_calibrated(run, spec, say), hashes=hashes)
     except EvenflowError as exc:
         say(f"costs are guessed, they could not be measured: {exc}")
         return kept or Costs()
@@ -115,8 +118,7 @@ def _calibrated(run: Run, spec: FlowSpec, say: Callable[[str], None]) -> Costs:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _holds(costs: Costs, spec: FlowSpec, now: float) -> bool:
+def _holds(costs: Costs, hashes: Mapping[str, str], now: float) -> bool:
+    """Return whether costs are young enough, and were measured of these queries."""
     age = costs.age(now)
-    if age is None or age > OLDEST_SECONDS:
-        return False
-    return {query.name for query in spec.queries} <= set(costs.queries)
+    return age is not None and age <= OLDEST_SECONDS and costs.covers(hashes)

@@ -113,6 +113,7 @@ def _unit(
         active=run.active,
         batches=tuple(shared[: len(done)]),
         under_way=shared[-1] if begun else None,
+        idle=not done and not begun and _is_idle(run),
         started=run.started_at,
     )
 
@@ -195,6 +196,11 @@ def _spacing(before: BatchReport | None, report: BatchReport) -> float | None:
     if before is None or before.id[0] != report.id[0] or before.id[1] + 1 != report.id[1]:
         return None
     return max(0.001, report.began - before.began)
+
+
+def _is_idle(run: UnitRun) -> bool:
+    """Return whether a unit that has reported no batch waits for its sources."""
+    return run.active and not run.has_finished_batch and run.has_settled
 
 
 def _begun(run: UnitRun) -> list[Batch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import StateError
@@ -15,7 +15,7 @@ GUESSED_READING = 2e-6
 GUESSED_QUERY = 2e-6
 """Processor-seconds per tuple where nothing was measured. Only their ratio matters: the factor of
 a unit brings them to what its batches take."""
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +46,9 @@ class Costs:
     queries: Mapping[str, QueryCost] = field(default_factory=dict)
     measured_at: float | None = None
     """Wall-clock seconds; None if nothing was measured."""
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    """By query, the structural hash of what was to be measured; also of queries for which there
+    was no time, and which are guessed."""
 
     def of_source(self, name: str) -> float:
         """Return the cost of reading a tuple of a source; a guess if it is not known."""
@@ -73,6 +76,22 @@ class Costs:
         """Return seconds since the calibration."""
         return None if self.measured_at is None else max(0.0, now - self.measured_at)
 
+    def holding(self, hashes: Mapping[str, str]) -> Costs:
+        """Return it without queries that have changed since.
+
+        Args:
+            hashes: By query, what it is now.
+        """
+        same = {name: cost for name, cost in self.queries.items() if self._is(name, hashes)}
+        return replace(self, queries=same)
+
+    def covers(self, hashes: Mapping[str, str]) -> bool:
+        """Return whether all queries of a flow were to be measured as they are now."""
+        return all(self._is(name, hashes) for name in hashes)
+
+    def _is(self, name: str, hashes: Mapping[str, str]) -> bool:
+        return name in hashes and self.hashes.get(name) == hashes[name]
+
     def as_json(self) -> dict[str, Any]:
         """Return it as plain values."""
         return {
@@ -83,6 +102,7 @@ class Costs:
                 name: [cost.trunk, cost.row, cost.own, cost.certainty]
                 for name, cost in self.queries.items()
             },
+            "hashes": dict(self.hashes),
         }
 
 
@@ -102,6 +122,7 @@ def costs_from_json(body: Any) -> Costs:
                 str(name): QueryCost(trunk=trunk, row=row, own=own, certainty=certainty)
                 for name, (trunk, row, own, certainty) in body["queries"].items()
             },
+            hashes={str(name): str(each) for name, each in body["hashes"].items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
         raise StateError(f"costs are damaged: {exc}") from exc

@@ -59,6 +59,10 @@ UNSURE_SECONDS = 0.03
 """By how much processor times of two jobs differ for no reason."""
 UNSURE = 2.0
 """How many times its error a difference must be to count."""
+LEAST_READING = 1e-7
+"""Processor-seconds that reading a tuple takes at least: what is measured below that is noise."""
+LEAST_CERTAINTY = 0.01
+"""Of what was measured at all: 0 is for guesses."""
 ROUNDS = 3
 BUDGET_SECONDS = 60.0
 """After this the queries that are left are guessed."""
@@ -78,10 +82,9 @@ class Timing:
         return min(self.rounds)
 
     @property
-    def spread(self) -> float:
-        """How far most rounds are above the least, for it."""
-        above = statistics.median(self.rounds) - self.least + self.unsure
-        return above / max(self.least, 1e-12)
+    def error(self) -> float:
+        """How far most rounds are above the least, and how wrong they may be besides."""
+        return statistics.median(self.rounds) - self.least + self.unsure
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +153,7 @@ class _Calibration:
         self._cores = session.sparkContext.defaultParallelism
         self._samples: dict[str, DataFrame] = {}
         self._counts: dict[str, int] = {}
-        self._reading: dict[tuple[tuple[str, ...], int], Timing] = {}
+        self._reading: dict[str, float] = {}
 
     def run(self) -> Costs:
         try:
@@ -164,7 +167,7 @@ class _Calibration:
             rows = self._shared_rows(alone)
             return Costs(
                 measured_at=time.time(),
-                reading={name: self._read((name,), MOST_TIMES).least for name in self._samples},
+                reading={name: self._read_one(name) for name in self._samples},
                 queries={
                     name: each.cost(rows.get(name, 0.0)) for name, each in sorted(alone.items())
                 },
@@ -180,10 +183,10 @@ class _Calibration:
         """Return what some queries cost without the others."""
         parts = [self._unit(unit) for unit in cut(queries)]
         return _Alone(
-            net=sum(net.least for net, _ in parts),
-            error=sum(net.spread * max(net.least, 1e-12) for net, _ in parts),
-            trunk=max(trunk for _, trunk in parts),
-            certainty=min(1 / (1 + net.spread) for net, _ in parts),
+            net=sum(part.net for part in parts),
+            error=sum(part.error for part in parts),
+            trunk=max(part.trunk for part in parts),
+            certainty=min(part.certainty for part in parts),
         )
 
     def _shared_rows(self, alone: Mapping[str, _Alone]) -> dict[str, float]:
@@ -217,17 +220,21 @@ class _Calibration:
 
     # Measuring.
 
-    def _unit(self, unit: Unit) -> tuple[Timing, float]:
+    def _unit(self, unit: Unit) -> _Alone:
         """Return what a unit costs beyond reading, and what of it is the trunk's."""
         names = tuple(s.name for s in upstream(unit.trunk) if isinstance(s, Source))
         times = self._times(self._built(unit, LEAST_TIMES))
-        reading = self._read(names, MOST_TIMES).least
-        net = _less(self._slope(partial(self._built, unit), names, times), reading)
-        trunk = 0.0
+        reading = self._read(names)
+        made = self._slope(partial(self._built, unit), names, times)
+        net, trunk = beyond(made, reading), 0.0
         if len(upstream(unit.trunk)) > len(names):
-            made = self._slope(lambda n: self._trunk(unit, n).frame, names, times)
-            trunk = _less(made, reading).least
-        return net, min(trunk, net.least)
+            trunk = beyond(self._slope(lambda n: self._trunk(unit, n).frame, names, times), reading)
+        return _Alone(
+            net=net,
+            error=made.error,
+            trunk=min(trunk, net),
+            certainty=certainty(made.error, reading + net),
+        )
 
     def _times(self, few: DataFrame) -> int:
         """Return how often the sample is to be read, an even number."""
@@ -247,22 +254,18 @@ class _Calibration:
         unsure = UNSURE_SECONDS / self._rows(names, times // 2)
         return replace(found, unsure=unsure)
 
-    def _read(self, names: tuple[str, ...], times: int) -> Timing:
-        """Return what reading the sample costs."""
-        if (names, times) not in self._reading:
-            frames = [self._open(times, name) for name in names]
-            parts = [
-                self._measured(frame, (n,), times) for n, frame in zip(names, frames, strict=True)
-            ]
-            counts = [self._counts[name] for name in names]
-            rounds = zip(*(part.rounds for part in parts), strict=True)
-            self._reading[names, times] = Timing(
-                tuple(
-                    sum(c * n for c, n in zip(costs, counts, strict=True)) / sum(counts)
-                    for costs in rounds
-                )
-            )
-        return self._reading[names, times]
+    def _read(self, names: tuple[str, ...]) -> float:
+        """Return what reading a tuple of some sources costs, without what a job does."""
+        counts = [self._counts[name] for name in names]
+        costs = [self._read_one(name) for name in names]
+        return sum(c * n for c, n in zip(costs, counts, strict=True)) / max(1, sum(counts))
+
+    def _read_one(self, name: str) -> float:
+        if name not in self._reading:
+            _throw_away(self._open(LEAST_TIMES, name))  # compiles
+            found = self._slope(partial(self._open, name=name), (name,), MOST_TIMES)
+            self._reading[name] = max(LEAST_READING, found.least)
+        return self._reading[name]
 
     def _measured(self, frame: DataFrame, names: Sequence[str], times: int) -> Timing:
         rows = self._rows(names, times)
@@ -333,8 +336,17 @@ def slope(half: Timing, many: Timing, times: int) -> Timing:
     return Timing(tuple((each * times - least) / (times - times // 2) for each in many.rounds))
 
 
-def _less(timing: Timing, reading: float) -> Timing:
-    return replace(timing, rounds=tuple(max(0.0, each - reading) for each in timing.rounds))
+def beyond(made: Timing, reading: float) -> float:
+    """Return what tuples cost beyond reading them."""
+    return max(0.0, made.least - reading)
+
+
+def certainty(error: float, cost: float) -> float:
+    """Return how sure a measurement is: 1 if its error is nothing for what tuples cost.
+
+    That is reading included: a query that costs next to nothing beyond it is as well known.
+    """
+    return max(LEAST_CERTAINTY, 1 / (1 + error / max(cost, LEAST_READING)))
 
 
 def _open_bounds(unit: Unit) -> Bounds:
