@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 Rates = dict[str, float]
 
+PATIENCE = 60.0
+"""Seconds for a solve: what a busy machine takes for one is not what is tried."""
+
 
 class Trial:
     """One network under trial."""
@@ -39,7 +42,7 @@ class Trial:
         self._oracle = Oracle(data)
         self._names = list(self.network.inputs)
         self._checker = Checker(self.network)
-        self._exact = [FragmentExact(each) for each in self.network.fragments]
+        self._exact = [FragmentExact(each, PATIENCE) for each in self.network.fragments]
         for name in self._names:
             full = self._oracle.fullest({each: float(each == name) for each in self._names})
             self.highest[name] = 1.3 / full if full > 0 else 1.0

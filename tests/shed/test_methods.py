@@ -8,13 +8,16 @@ Methods that plan ahead are tried in `test_methods_ahead`.
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.shed.proved_optimum import Rates, Trial
+from tests.shed.proved_optimum import PATIENCE, Rates, Trial
 from tests.shed.random_network import random_network
 
 from evenflow.errors import NetworkError
+from evenflow.shed.linear import exact_index
+from evenflow.shed.linear.exact import FragmentExact
 from evenflow.shed.linear.lp import Lp
 from evenflow.shed.plan_index import make_index
 
@@ -28,7 +31,8 @@ BLOCK = 10
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, NETWORKS, BLOCK))
-def test_plans_are_feasible_and_optimal(first: int) -> None:
+def test_plans_are_feasible_and_optimal(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact_index, "FragmentExact", partial(FragmentExact, seconds=PATIENCE))
     for seed in range(first, min(first + BLOCK, NETWORKS)):
         # Every second network is a tree; every fourth has floors, every fourth `shed: never`.
         data = random_network(seed, tree=seed % 2 == 0, floors=seed % 4 == 1, never=seed % 4 == 3)
@@ -36,7 +40,7 @@ def test_plans_are_feasible_and_optimal(first: int) -> None:
 
 
 def _try(trial: Trial) -> None:
-    lp = Lp(trial.network)
+    lp = Lp(trial.network, PATIENCE)
     exact = make_index(trial.network, "exact", trial.highest, 0.1)
     assert exact.report()["error"] == 0.0
     for rates in trial.rates(RATES):

@@ -107,7 +107,8 @@ class Program:
         found = {}
         for column, name in self._dropping:
             come = arrivals[column]
-            kept = flows[column] / come if come > undropped[column] * ROUNDING else 1.0
+            # Of what would not come without drops either, there is nothing but rounding.
+            kept = flows[column] / come if come > undropped[column] * ROUNDING > 0.0 else 1.0
             found[name] = 1.0 if kept > 1.0 - ROUNDING else 0.0 if kept < ROUNDING else kept
         return found
 

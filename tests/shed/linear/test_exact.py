@@ -16,6 +16,7 @@ from evenflow.shed.linear.exact import Exact
 from evenflow.shed.linear.lp import Lp
 from evenflow.shed.network import Network
 from evenflow.shed.network_data import network_from_data
+from evenflow.shed.program import program_of
 
 
 def grid(network: Network, steps: int = 12, most: float = 2.0) -> list[dict[str, float]]:
@@ -76,6 +77,13 @@ def test_an_overload_by_a_damaged_basis_is_caught() -> None:
     region.made[0][region.flow] = 1.0
     fragment._shelf = None
     assert planner.plan(rates).objective == pytest.approx(0.6)
+
+
+def test_a_gate_to_which_only_rounding_comes_is_open() -> None:
+    """A basis that is computed at rates of 0 gives flows that are not quite 0."""
+    program = program_of(figure_1())
+    kept = program.fractions([0.05, 0.0], [0.1, 1e-17], [0.1, 0.0])
+    assert kept == {"in1": 0.5, "in2": 1.0}
 
 
 def test_no_more_bases_are_kept_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
