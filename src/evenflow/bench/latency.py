@@ -247,7 +247,8 @@ def _ages(
             # What is missing even then is told when answers are checked.
             with suppress(RunError):
                 wait_until(partial(trial.has_all, each, span), _GRACE_SECONDS, "answers")
-    return trial.ages(span)
+        # Before it stops: plain Spark takes back the files of a batch that is broken off.
+        return trial.ages(span)
 
 
 def _whole_us(seconds: float) -> int:
