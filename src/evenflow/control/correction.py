@@ -1,10 +1,10 @@
-"""What the parts of one unit cost, and what every batch takes anyway, as its batches tell it.
+"""What the items of one unit cost, and what every batch takes anyway, as its batches tell it.
 
 A batch is expected to take `fixed + sum(cost * tuples)` machine-seconds, where tuples are those
-that came to each part at the gates it ran with. All of it is followed by one Kalman filter that
+that came to each item at the gates it ran with. All of it is followed by one Kalman filter that
 begins with the calibrated costs. They are taken to be wrong together first (the machine is slower,
 sinks and state are not in the calibration) and one against the other second: while all gates are
-open, batches tell what the parts cost together; when gates shut some of them, batches tell them
+open, batches tell what the items cost together; when gates shut some of them, batches tell them
 apart, and what was learned of all together still holds when the gates open again.
 """
 
@@ -27,7 +27,7 @@ CERTAIN_SPREAD = 1.5
 GUESSED_SPREAD = 20.0
 """How wrong the calibrated costs may be all together, as a standard deviation of their factor."""
 OWN_SPREAD, MEAN_SPREAD = 0.4, 0.2
-"""How wrong that of one part may be beside the others: for itself, and for what parts cost on
+"""How wrong that of one item may be beside the others: for itself, and for what items cost on
 average, or one that seems to cost nothing would for ever."""
 NOISE_SHARE = 0.1
 NOISE_SECONDS = 0.03
@@ -37,16 +37,16 @@ FACTOR_DRIFT = 0.04
 OWN_DRIFT = 0.01
 """How much all of it changes per batch; relative for costs."""
 LEAST_DRIFTING = 0.1
-"""A part drifts at least as one that costs so much of what parts do on average."""
+"""A item drifts at least as one that costs so much of what items do on average."""
 OUTLIER = 3.0
 """A batch counts as at most so many standard deviations off."""
 LEAST_FACTOR = 1e-3
-"""No part is taken to cost less, for what the calibration says."""
+"""No item is taken to cost less, for what the calibration says."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Correction:
-    """What is known of one unit: the fixed seconds first, then the costs of its parts."""
+    """What is known of one unit: the fixed seconds first, then the costs of its items."""
 
     known: NDArray[np.float64]
     spread: NDArray[np.float64]
@@ -54,13 +54,11 @@ class Correction:
     calibrated: NDArray[np.float64]
     """What is known but for the batches."""
     at: Mapping[str, int]
-    """Where the parts stand."""
+    """Where the items stand."""
     first_factor: float
-    """Of the parts, before there are any."""
+    """Of the items, before there are any."""
     first_spread: float
     """How wrong that may be, for itself."""
-    batches: int = 0
-    """How many have been seen."""
 
     @property
     def fixed(self) -> float:
@@ -69,22 +67,22 @@ class Correction:
 
     @property
     def factor(self) -> float:
-        """What all parts together cost, for what the calibration says."""
+        """What all items together cost, for what the calibration says."""
         total = float(self.calibrated[1:].sum())
         return float(self.known[1:].sum()) / total if total > 0 else self.first_factor
 
-    def of(self, part: str, calibrated: float) -> float:
-        """Return what a part costs; as wrong as the others if it is not known."""
-        return float(self.known[self.at[part]]) if part in self.at else self.factor * calibrated
+    def of(self, item: str, calibrated: float) -> float:
+        """Return what a item costs; as wrong as the others if it is not known."""
+        return float(self.known[self.at[item]]) if item in self.at else self.factor * calibrated
 
     def expected(self, costs: Mapping[str, float], tuples: Mapping[str, float]) -> float:
         """Return how long a batch should take, in machine-seconds.
 
         Args:
-            costs: As calibrated, in machine-seconds, by part.
-            tuples: That come to the parts.
+            costs: As calibrated, in machine-seconds, by item.
+            tuples: That come to the items.
         """
-        return self.fixed + sum(self.of(part, costs[part]) * n for part, n in tuples.items())
+        return self.fixed + sum(self.of(item, costs[item]) * n for item, n in tuples.items())
 
     def seen(
         self, costs: Mapping[str, float], tuples: Mapping[str, float], seconds: float
@@ -92,8 +90,8 @@ class Correction:
         """Return what is known after a batch.
 
         Args:
-            costs: As calibrated, in machine-seconds, by part.
-            tuples: That came to the parts.
+            costs: As calibrated, in machine-seconds, by item.
+            tuples: That came to the items.
             seconds: Machine-seconds that it took.
         """
         if set(self.at) - set(costs):
@@ -102,8 +100,8 @@ class Correction:
             return self._with(costs).seen(costs, tuples, seconds)
         weight = np.zeros_like(self.known)
         weight[0] = 1.0
-        for part, number in tuples.items():
-            weight[self.at[part]] = number
+        for item, number in tuples.items():
+            weight[self.at[item]] = number
         noise = (NOISE_SHARE * seconds) ** 2 + NOISE_SECONDS**2
         shared = self.spread @ weight
         total = float(weight @ shared) + noise
@@ -114,27 +112,26 @@ class Correction:
             self,
             known=known,
             spread=self.spread - np.outer(shared, shared) / total + _drift(known),
-            batches=self.batches + 1,
         )
 
     def _without(self, costs: Mapping[str, float]) -> Correction:
-        """Return it without parts that are gone."""
-        left = [part for part in self.at if part in costs]
+        """Return it without items that are gone."""
+        left = [item for item in self.at if item in costs]
         if not left:
             return known_correction(self.fixed, self.factor, CERTAIN_SPREAD)
-        at = [0, *(self.at[part] for part in left)]
+        at = [0, *(self.at[item] for item in left)]
         return replace(
             self,
             known=self.known[at],
             spread=self.spread[np.ix_(at, at)],
             calibrated=self.calibrated[at],
-            at={part: number for number, part in enumerate(left, 1)},
+            at={item: number for number, item in enumerate(left, 1)},
         )
 
     def _with(self, costs: Mapping[str, float]) -> Correction:
-        """Return it with parts that were not known: what is known of the others holds for them."""
-        new = [part for part in costs if part not in self.at]
-        added = np.array([costs[part] for part in new])
+        """Return it with items that were not known: what is known of the others holds for them."""
+        new = [item for item in costs if item not in self.at]
+        added = np.array([costs[item] for item in new])
         size, factor = len(self.known), self.factor
         total = float(self.calibrated[1:].sum())
         if total > 0:
@@ -156,7 +153,7 @@ class Correction:
             known=np.concatenate([self.known, factor * added]),
             spread=spread,
             calibrated=calibrated,
-            at={**self.at, **{part: size + number for number, part in enumerate(new)}},
+            at={**self.at, **{item: size + number for number, item in enumerate(new)}},
         )
 
 

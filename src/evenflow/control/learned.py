@@ -149,7 +149,7 @@ class Learned:
 
     def _learn_unit(self, unit: UnitFacts, facts: FlowFacts, history: GateHistory) -> None:
         own = calibrated_unit(unit, facts, self.costs, self.corrections[unit.id].fixed)
-        costs = {part: cost / self._config.cores for part, cost in own.costs().items()}
+        costs = {item: cost / self._config.cores for item, cost in own.costs().items()}
         seen = self._seen.get(unit.id, -1)
         if unit.last is not None and unit.last.number < seen:
             seen = -1  # another unit under the same name
@@ -159,7 +159,7 @@ class Learned:
             self._seen[unit.id] = batch.number
             self._batches[unit.id] = self._batches.get(unit.id, 0) + 1
             kept = own.kept(history.of(batch))
-            tuples = {part: batch.rows * kept[part] for part in costs}
+            tuples = {item: batch.rows * kept[item] for item in costs}
             known = self.corrections[unit.id]
             cold = self._batches[unit.id] <= self._config.warm_up
             if cold and batch.machine_seconds > known.expected(costs, tuples):

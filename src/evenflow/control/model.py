@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evenflow.model.costs import Costs
 
 READING, TRUNK = "reading ", "trunk "
-"""Parts of a unit that are no query's: no query has such a name."""
+"""Items of a unit that are no query's: no query has such a name."""
 LEAST_SPAN = 1.4
 """How many times what a batch takes without rows it must be allowed to take."""
 LEAST_CAPACITY = 0.05
@@ -83,7 +83,7 @@ class UnitModel:
     """Seconds that its batches should take at most."""
 
     def per_tuple(self, keep: Mapping[str, float]) -> float:
-        """Return what a tuple costs at some gates: `costs` times what is `kept`, for each part."""
+        """Return what a tuple costs at some gates: `costs` times what is `kept`, for each item."""
         cost, most = self.reading, 0.0
         for family in self.families:
             largest = 0.0
@@ -96,7 +96,7 @@ class UnitModel:
         return cost + self.trunk * most
 
     def costs(self) -> dict[str, float]:
-        """Return what a tuple costs that comes to each of the parts that it is made of."""
+        """Return what a tuple costs that comes to each of the items that it is made of."""
         found = {READING: self.reading}
         if self.trunk > 0:
             found[TRUNK] = self.trunk
@@ -107,7 +107,7 @@ class UnitModel:
         return found
 
     def kept(self, keep: Mapping[str, float]) -> dict[str, float]:
-        """Return what share of all tuples comes to each part at some gates."""
+        """Return what share of all tuples comes to each item at some gates."""
         found, most = {READING: 1.0}, 0.0
         for family in self.families:
             kept = {part: part.kept(keep) for part in family.parts}
@@ -120,8 +120,8 @@ class UnitModel:
     def corrected(self, correction: Correction, cores: float) -> UnitModel:
         """Return it with what its batches have told."""
 
-        def cost(part: str, calibrated: float) -> float:
-            return cores * correction.of(part, calibrated / cores)
+        def cost(item: str, calibrated: float) -> float:
+            return cores * correction.of(item, calibrated / cores)
 
         families = tuple(
             replace(
@@ -199,7 +199,7 @@ class FlowModel:
 
 
 def _row(family: FamilyModel) -> str:
-    """Return how the row of a family is called among the parts of a unit."""
+    """Return how the row of a family is called among the items of a unit."""
     return f"row of {family.name}"
 
 

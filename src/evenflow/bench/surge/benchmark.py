@@ -12,7 +12,7 @@ from evenflow.bench.surge.figures import TrueCosts, optimum
 from evenflow.bench.surge.flow import WEIGHTS
 from evenflow.bench.surge.trial import METHODS, Trial
 from evenflow.errors import UserError
-from evenflow.spark.compile.delay import PACE
+from evenflow.spark.compile.delay import BLOCKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ def run(*, quick: bool, on_step: Callable[[str], None], only: Only | None = None
             on_step(f"surge: {method} at {times} times the capacity")
             trial = replace(size, method=method, times=times, capacity=costs.capacity, optimum=best)
             task = {"trial": asdict(trial), "costs": known["calibrated"]}
-            for case in results_of(_CHILD, task, environment={PACE: repr(known["pace"])}):
+            for case in results_of(_CHILD, task, environment={BLOCKS: repr(known["blocks"])}):
                 on_step(f"surge: {_case_told(case)}")
                 cases.append(case)
     return {"bench": "surge", "cases": cases}

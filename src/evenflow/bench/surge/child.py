@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from evenflow.bench.own_process import given_task, tell
 from evenflow.bench.surge.capacity import Effort, saturated
 from evenflow.bench.surge.trial import Trial, measure
-from evenflow.spark.compile.delay import pace
+from evenflow.spark.compile.delay import blocks_per_microsecond
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 def _saturated(session: SparkSession, task: Mapping[str, Any]) -> None:
     with tempfile.TemporaryDirectory(prefix="evenflow-bench-", ignore_cleanup_errors=True) as made:
         found, calibrated = saturated(session, Path(made), Effort(**task["effort"]))
-    tell({"true": asdict(found), "calibrated": calibrated.as_json(), "pace": pace()})
+    tell(
+        {
+            "true": asdict(found),
+            "calibrated": calibrated.as_json(),
+            "blocks": blocks_per_microsecond(),
+        }
+    )
 
 
 def _tried(session: SparkSession, task: Mapping[str, Any]) -> None:

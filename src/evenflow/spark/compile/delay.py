@@ -3,8 +3,8 @@
 The time is spent hashing text, an amount of work that was timed once in this process: the same
 processor seconds whoever else runs, which is what costs are. Nobody can tell before how it ends.
 
-Timed in another process it may come out a tenth apart. Processes that are to be compared share one
-pace, by `PACE` in their environment.
+Timed in another process it may come out a tenth apart. Processes that are to be compared are told
+it, by `BLOCKS` in their environment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cache
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-PACE = "EVENFLOW_DELAY_PACE"
+BLOCKS = "EVENFLOW_DELAY_BLOCKS"
 """In the environment: blocks of work per microsecond, instead of timing them."""
 _BLOCK = "0123456789abcdef" * 4
 _TIMED_BLOCKS = 2_000
@@ -27,7 +27,7 @@ _MILLION = 1_000_000
 
 def delayed(number: Column, microseconds: float, share: float) -> Column:
     """Return TRUE for a share of all numbers, a while later; NULL if there is no number."""
-    done = _work(number, max(1, round(microseconds * pace())))
+    done = _work(number, max(1, round(microseconds * blocks_per_microsecond())))
     passed = F.pmod(F.xxhash64(number), F.lit(_MILLION)) < F.lit(round(share * _MILLION))
     # A hash has no such digit, but Spark does not know.
     return done.substr(1, 1).isin("z").eqNullSafe(F.lit(False)) & number.isNotNull() & passed
@@ -39,12 +39,12 @@ def _work(number: Column, blocks: int) -> Column:
 
 
 @cache
-def pace() -> float:
+def blocks_per_microsecond() -> float:
     """Return blocks of work per microsecond: what was given, or timed on one core.
 
     It is timed in the session that is there; without what any job takes.
     """
-    if given := os.environ.get(PACE):
+    if given := os.environ.get(BLOCKS):
         return float(given)
     work, nothing = _timed(_TIMED_BLOCKS), _timed(1)
     return (_TIMED_BLOCKS - 1) * _TIMED_ROWS / (max(work - nothing, work / 10) * _MILLION)
