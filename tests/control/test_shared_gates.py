@@ -95,6 +95,6 @@ def told(unit: Unit, kept: dict[str, float]) -> dict[int, list[int]]:
     members = [member for family in unit.families for member in family.members]
     plan = GatePlan(unit)
     row = GateRow(0, 1, {each.number: kept[each.query] for each in members})
-    all_ = plan.told(row)[1 + plan.words :][: plan.gates]
+    all_ = plan.told(row)[1 + plan.words :]
     places = {family.number: plan.of(family) for family in unit.families}
     return {n: all_[at.first : at.first + len(at.parts)] for n, at in places.items()}

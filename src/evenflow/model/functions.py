@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from evenflow.errors import QueryError
 from evenflow.model import types as t
 from evenflow.model.coercion import adjusted, bounded, common, literal_decimal, raw_result
-from evenflow.model.expression import Literal
+from evenflow.model.expression import Call, Cast, Literal, walk
 from evenflow.model.failure import aggregate_can_fail, can_fail
 
 if TYPE_CHECKING:
@@ -351,6 +351,22 @@ FUNCTIONS: dict[str, Function] = {
         Function("delay", "delay(n, microseconds, share)", "BOOLEAN", 3, 3, _delay),
     )
 }
+
+_DEAR = frozenset(
+    {"delay", "like", "upper", "lower", "trim", "ltrim", "rtrim", "replace", "concat"}
+    | {"exp", "ln", "log10", "power", "date_trunc"}
+)
+
+
+def is_dear(expression: Expression) -> bool:
+    """Whether evaluating it costs more than what happens to a row later: texts, above all."""
+    return any(
+        each.function in _DEAR
+        if isinstance(each, Call)
+        else isinstance(each, Cast) and each.operand.type == t.STRING and each.type != t.STRING
+        for each in walk(expression)
+    )
+
 
 AGGREGATES: dict[str, Aggregate] = {
     a.name: a

@@ -9,6 +9,8 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evenflow.model.functions import is_dear
+
 if TYPE_CHECKING:
     from evenflow.model.expression import AggregateCall, Expression
     from evenflow.model.operator import Operator, Window
@@ -65,6 +67,11 @@ class Condition:
     predicate: Expression
     guards: tuple[Expression, ...] = ()
     """Expressions that can fail on a tuple; the tuple is then rejected for the query."""
+
+    @property
+    def dear(self) -> bool:
+        """Whether asking costs more than the row that is made if it holds."""
+        return any(map(is_dear, (self.predicate, *self.guards)))
 
 
 @dataclass(frozen=True, slots=True)

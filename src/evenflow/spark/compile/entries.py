@@ -86,8 +86,6 @@ class Entry:
     """The family whose slots it feeds."""
     windows: int = 1
     """Windows that a row of it is for: this one and the ones before, one slide apart."""
-    gated: bool = False
-    """Its rows are what gates of the family dropped; the value tells which conditions missed it."""
 
 
 @dataclass(slots=True)
@@ -115,7 +113,7 @@ class EntryBuilder:
     ) -> None:
         self._unit = unit
         self._gates = gates
-        self._pass = PassBits()
+        self._pass = PassBits(gates)
         """By family and offset of the window."""
         self._resolve = resolve
         self._failed = failed
@@ -127,12 +125,12 @@ class EntryBuilder:
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries of the unit: families, then rejects, then the ledger."""
-        if self._has_gates:
+        if self._gates.built:
             self._pass_masks()
         shared = _used_often(self._unit.families)
         for condition in shared:
             name = f"_p{len(self._conditions)}"
-            held = self.once.keep(name, F.when(self._seen(condition), self._holds(condition)))
+            held = self.once.keep(name, self._if_seen(condition))
             self._conditions[condition] = held
         for family in self._unit.families:
             yield from self._family_entries(family)
@@ -176,13 +174,16 @@ class EntryBuilder:
         if len(family.conditions) == 1:
             wanted = self._gated(family, 0, self._condition(family.conditions[0]))
             return F.when(wanted, F.lit(ALL_BITS).cast(LONG))
-        bits = [
-            F.when(self._gated(family, i, self._condition(c)), F.lit(1 << i).cast(LONG)).otherwise(
-                F.lit(0).cast(LONG)
-            )
-            for i, c in enumerate(family.conditions)
-        ]
+        bits = []
+        for i, condition in enumerate(family.conditions):
+            held = self._conditions.get(condition)
+            if held is None:
+                held = self._gated(family, i, self._holds(condition))
+            bits.append(F.when(held, F.lit(1 << i).cast(LONG)).otherwise(F.lit(0).cast(LONG)))
         mask = reduce(lambda a, b: a.bitwiseOR(b), bits)
+        if family.window.per_tuple == 1:
+            passing = self._pass.mask(family, family.window.size_us - 1)
+            mask = mask if passing is None else mask.bitwiseAND(passing)
         mask = self.once.keep(f"_m{family.number}", mask)
         return F.when(mask != 0, mask)
 
@@ -202,18 +203,17 @@ class EntryBuilder:
             yield replace(special, windows=windows)
 
     def gated_entries(self) -> Iterator[Entry]:
-        """Yield the entries of what gates drop. They are known when `entries` are."""
-        for family in self._unit.families if self._has_gates else ():
+        """Yield the entries of what gates drop before conditions. Known when `entries` are."""
+        for family in self._unit.families:
             for offset, _ in self._offsets(family.window):
-                mask = self._pass.mask(family.number, offset)
-                if mask is None:
+                value = self._pass.dropped(family, offset)
+                if value is None:
                     continue
-                value = self._gates.dropped(family, mask)
                 if self._failed is not None:
                     value = F.when(~self._failed, value)
                 slide = family.window.slide_us
                 special = self._special(family.number, value, slide, offset)
-                yield replace(special, of=family, gated=True)
+                yield replace(special, of=family)
 
     def _ledger_entries(self) -> Iterator[Entry]:
         one = F.lit(ALL_BITS).cast(LONG)
@@ -246,52 +246,59 @@ class EntryBuilder:
 
     # Gates.
 
-    @property
-    def _has_gates(self) -> bool:
-        """Whether gates stand before conditions. Where windows are fine, rows are dropped."""
-        return self._gates.built and not self._unit.fine
-
     def _pass_masks(self) -> None:
-        """Have what gates let pass computed once per tuple, before everything else."""
+        """Have what gates let pass computed once per tuple, before everything else.
+
+        Where windows are fine they are too many to be told apart before the rows.
+        """
         for name, value in self._gates.once.items():
             self.once.keep(name, value)
+        ends: dict[tuple[int, int], SparkColumn] = {}
         for family in self._unit.families:
+            if self._unit.fine or not any(c.dear for c in family.conditions):
+                continue
+            slide = family.window.slide_us
             for offset, _ in self._offsets(family.window):
-                name = f"{family.number}_{offset}"
-                made = self._keys.window_hash(family, window_end(family.window.slide_us, offset))
+                if (slide, offset) not in ends:
+                    end = window_end(slide, offset)
+                    ends[slide, offset] = self.once.keep(f"_end{slide}_{offset}", end)
+                hash_ = self._keys.window_hash(family, ends[slide, offset])
                 if len(family.conditions) > 1:
-                    made = self.once.keep(f"_h{name}", F.when(self._gates.closed(family), made))
-                mask = self._gates.mask(family, made)
-                self._pass.add(family.number, offset, len(family.conditions), mask)
-        for name, value in self._pass.columns(self._gates.any_closed).items():
+                    hash_ = self._gates.hash_if_closed(family, hash_)
+                    hash_ = self.once.keep(f"_h{family.number}_{offset}", hash_)
+                self._pass.add(family, offset, hash_)
+        for name, value in self._pass.columns().items():
             self.once.keep(name, value)
 
     def _gated(self, family: Family, condition: int, wanted: SparkColumn) -> SparkColumn:
         """Return what a condition says of tuples that it may see in some window."""
-        passes = self._pass.passes(family.number, condition)
+        passes = self._pass.passes(family, condition)
         return wanted if passes is None else passes & wanted
 
     def _of_window(
         self, family: Family, offset: int, value: SparkColumn, condition: int | None = None
     ) -> SparkColumn:
         """Return an entry's value, as far as gates let the tuple pass in that window."""
-        mask = self._pass.mask(family.number, offset)
+        mask = self._pass.mask(family, offset)
         if mask is None or family.window.per_tuple == 1:
             return value
         if condition is not None or len(family.conditions) == 1:
-            passes = self._pass.passes(family.number, condition or 0, offset)
+            passes = self._pass.passes(family, condition or 0, offset)
             return value if passes is None else F.when(passes, value)
         passed = value.bitwiseAND(mask)
         return F.when(passed != 0, passed)
 
-    def _seen(self, condition: Condition) -> SparkColumn:
-        """Return whether some family's gate lets a condition see the tuple."""
-        seen = F.lit(False)
-        for family in self._unit.families:
-            for bit, each in enumerate(family.conditions):
-                if each == condition:
-                    seen = seen | self._gated(family, bit, F.lit(True))
-        return seen
+    def _if_seen(self, condition: Condition) -> SparkColumn:
+        """Return whether a condition holds, if some family's gate lets it see the tuple."""
+        held = self._holds(condition)
+        users = [
+            (family, bit)
+            for family in self._unit.families
+            for bit, each in enumerate(family.conditions)
+            if each == condition
+        ]
+        seen = self._pass.some_passes(users)
+        return held if seen is None else F.when(seen, held)
 
     # Conditions.
 

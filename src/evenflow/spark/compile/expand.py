@@ -51,19 +51,18 @@ def expand(
         guarded: More values, and whether one of them can be other than NULL. They begin at the
             position `guarded_from`.
     """
-    start = guarded_from(len(values), len(guarded[1])) if guarded is not None else 0
-    if guarded is not None and start == len(values):
-        values, guarded = [*values, *guarded[1]], None
-    chunks = [F.array(*values[i : i + CHUNK]) for i in range(0, len(values), CHUNK)]
-    if guarded is not None:
-        # One chunk, however long: another round for every tuple costs, if it gives nothing too.
-        some, more = guarded
-        numbered = [*enumerate(chunks), (start >> _CHUNK_BITS, F.when(some, F.array(*more)))]
-    else:
-        numbered = list(enumerate(chunks))
-    if len(numbered) == 1:
-        rows = frame.select(*kept, F.posexplode(chunks[0]).alias(AT, VALUE))
+    some, more = guarded if guarded is not None else (None, [])
+    if len(values) <= CHUNK:
+        chunk = F.array(*values)
+        if some is not None:
+            chunk = F.when(some, F.array(*values, *more)).otherwise(chunk)
+        rows = frame.select(*kept, F.posexplode(chunk).alias(AT, VALUE))
         return rows.filter(F.col(VALUE).isNotNull())
+    numbered = [(i // CHUNK, F.array(*values[i : i + CHUNK])) for i in range(0, len(values), CHUNK)]
+    if some is not None:
+        # One chunk, however long: another round for every tuple costs, if it gives nothing too.
+        start = guarded_from(len(values), len(more))
+        numbered.append((start >> _CHUNK_BITS, F.when(some, F.array(*more))))
     most = 1 << numbered[-1][0].bit_length()
     named: list[Column | str] = [c.alias("x" * (most + i)) for i, c in numbered]
     rows = frame.unpivot([F.col(name) for name in kept], named, _NAME, _CHUNK)
@@ -74,11 +73,11 @@ def expand(
 
 
 def guarded_from(values: int, guarded: int) -> int:
-    """Return where guarded values begin: right behind the others if all fit in one chunk.
+    """Return where guarded values begin: right behind the others if those fit in one chunk.
 
     Else where the bits are free that number them.
     """
-    if values + guarded <= CHUNK:
+    if values <= CHUNK:
         return values
     room = max(CHUNK, 1 << (guarded - 1).bit_length())
     return -(-values // room) * room

@@ -1,22 +1,22 @@
-"""Gates in a stack: which windows of which keys a batch drops before a query's conditions.
+"""Gates in a stack: which windows of which keys a batch drops before they are aggregated.
 
 Theory of operation
 ===================
-A gate keeps a window of a key if a hash of key and window is below its threshold: load falls evenly
-in time, a lower fraction keeps a subset, and what is kept is kept whole. There is a gate for every
-condition of a family; members that share a condition share its gate, and get the larger of their
-fractions. The gate of a FILTER is at least as wide as those of the members that have it: an answer
-has all its aggregates or is dropped. What a gate drops is decided before the condition is
-evaluated, and counted as it is.
+A gate keeps a window of a key if a hash of key and window is within its threshold: load falls
+evenly in time, a lower fraction keeps a subset, and what is kept is kept whole. There is a gate for
+every condition of a family; members that share a condition share its gate, and get the larger of
+their fractions. The gate of a FILTER is at least as wide as those of the members that have it: an
+answer has all its aggregates or is dropped.
 
-Open gates cost next to nothing: bits in a few words say which gates are closed, and only behind
-such a bit are hashes made and thresholds looked up. `pass masks` say, per family and window of a
-tuple, which conditions may see it: bit i for condition i. Those of many families and windows stand
-in one column (`PassBits`), all bits set if all gates are open: a column for each, and Spark's
-code no longer fits into methods that the JVM compiles well.
+Gates work on rows, behind the conditions (`GateColumns.lost`): thresholds are looked up by the
+row's position, so that the code does not grow with the number of families. Spark writes the code of
+every batch anew, and code that is not run costs, too. Open gates are one test per row.
 
-Where windows slide so finely that they are made only of rows (`Unit.fine`), rows are dropped that
-all gates of their family drop, behind the conditions.
+A condition that is dear (`Condition.dear`) has to be spared, not only the row. There gates also
+work before it: `pass masks` say, per family and window of a tuple, which conditions may see it, bit
+i for condition i. Those of several families and windows stand in one column (`PassBits`), all bits
+set if their gates are open. What a gate drops before a condition is counted as it is; behind it,
+what the condition wanted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from evenflow.spark.compile.carriers import LONG
 from evenflow.spark.compile.expand import look_up
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column as SparkColumn
 
@@ -41,15 +41,19 @@ if TYPE_CHECKING:
 _WORD = 62
 """Gates per word of closed bits. The gates of a family are in one word."""
 ONE = 1 << 63
-"""A hash is below this."""
-OPEN_MASK = -1
+"""Hashes are below this."""
+_COLUMN = 16
+"""Bits of a column of pass masks, as long as a family does not need more."""
+_OPEN_MASK = -1
+SHUT = "_shut"
+"""Of a tuple: whether some gate is closed in its batch."""
 VERSION_BITS = 32
 """Where the version of a gate's row stands in the family number of what it dropped."""
 
 
 def threshold(fraction: float) -> int:
-    """Return the number below which the hashes of a fraction of all windows are."""
-    return max(0, min(ONE - 1, int(fraction * ONE)))
+    """Return the largest hash that a fraction of all windows keeps; -1 if none."""
+    return min(ONE, max(0, int(fraction * ONE))) - 1
 
 
 def positive_hash(columns: Sequence[SparkColumn]) -> SparkColumn:
@@ -78,7 +82,7 @@ class _FamilyGates:
 class GatePlan:
     """The gates of a unit, and how batches are told of them.
 
-    That is a version, words of closed bits, thresholds of gates, and the largest of each family.
+    That is a version, words of closed bits, and thresholds.
     """
 
     built = True
@@ -95,11 +99,6 @@ class GatePlan:
             used += len(parts)
             first += len(parts)
         self.words = word + 1
-        self.gates = first
-
-    def index(self, family: Family) -> int:
-        """Return the place of a family among all."""
-        return list(self._families).index(family.number)
 
     def of(self, family: Family) -> _FamilyGates:
         """Return the gates of a family."""
@@ -109,15 +108,13 @@ class GatePlan:
         """Return what a batch is told."""
         words = [0] * self.words
         thresholds: list[int] = []
-        limits = []
         for gates in self._families.values():
             fractions = [max(map(row.fraction, parts), default=1.0) for parts in gates.parts]
             thresholds += map(threshold, fractions)
-            limits.append(threshold(max(fractions)))
             for offset, fraction in enumerate(fractions):
                 if fraction < 1.0:
                     words[gates.word] |= 1 << (gates.shift + offset)
-        return [row.version, *words, *thresholds, *limits]
+        return [row.version, *words, *thresholds]
 
 
 class NoGates(GatePlan):
@@ -140,8 +137,6 @@ class GateColumns:
         self._plan = plan
         self._told = told
         self._start = start
-        self._closed: dict[int, SparkColumn] = {}
-        """By family. Asking Spark for a column takes longer than remembering it."""
 
     @property
     def built(self) -> bool:
@@ -150,133 +145,172 @@ class GateColumns:
 
     @property
     def once(self) -> dict[str, SparkColumn]:
-        """What is needed once per tuple: all that is told, and the words."""
-        told = F.col(_TOLD)
-        words = {_word(i): F.get(told, F.lit(self._start + 1 + i)) for i in range(self._plan.words)}
-        return {_TOLD: self._told, **words}
+        """What is needed once per tuple: the words, and whether some gate is closed."""
+        words = {
+            _word(i): F.coalesce(F.get(self._told, F.lit(self._start + 1 + i)), _long(0))
+            for i in range(self._plan.words)
+        }
+        return {**words, SHUT: _either([F.col(name) for name in words]) != 0}
 
     @property
     def version_bits(self) -> SparkColumn:
         """The version, where it stands in the family number of what gates dropped."""
         return F.shiftleft(F.get(self._told, F.lit(self._start)), VERSION_BITS)
 
-    @property
-    def any_closed(self) -> SparkColumn:
-        """Whether some gate is closed."""
-        words = (F.col(_word(i)) for i in range(self._plan.words))
-        return reduce(lambda a, b: a.bitwiseOR(b), words) != 0
+    def bits(self, family: Family) -> tuple[int, int]:
+        """Return the word that says which gates of a family are closed, and their bits in it."""
+        gates = self._plan.of(family)
+        return gates.word, gates.bits
 
-    def closed(self, family: Family) -> SparkColumn:
-        """Whether some gate of a family is closed."""
-        if family.number not in self._closed:
-            gates = self._plan.of(family)
-            word = F.col(_word(gates.word))
-            self._closed[family.number] = word.bitwiseAND(_long(gates.bits)) != 0
-        return self._closed[family.number]
+    def hash_if_closed(self, family: Family, hash_: SparkColumn) -> SparkColumn:
+        """Return a hash, not to be made while all gates of a family are open."""
+        word, bits = self.bits(family)
+        return F.when(_some_bit(_word, {word: bits}), hash_).otherwise(_long(0))
 
-    def mask(self, family: Family, hash_: SparkColumn) -> SparkColumn:
-        """Return the pass mask of a window of a tuple.
+    def passing(self, family: Family, hash_: SparkColumn, shift: int) -> list[SparkColumn]:
+        """Return the bits of a pass mask: each as a number, or 0. Cheap conditions see all tuples.
 
         Args:
             family: Whose window.
             hash_: Of key and window.
+            shift: Where the first bit is to be.
         """
-        gates = self._plan.of(family)
-        word = F.col(_word(gates.word))
-        bits = []
-        for offset in range(len(gates.parts)):
-            is_open = word.bitwiseAND(_long(1 << (gates.shift + offset))) == 0
-            passes = is_open | (hash_ < self._threshold(gates.first + offset))
-            bits.append(F.when(passes, _long(1 << offset)).otherwise(_long(0)))
-        some = reduce(lambda a, b: a.bitwiseOR(b), bits)
-        return F.when(self.closed(family), some).otherwise(_long((1 << len(gates.parts)) - 1))
+        first = self._plan.of(family).first
+        bits = [_long(1 << (shift + i)) for i in range(len(family.conditions))]
+        return [
+            F.when(hash_ <= self._threshold(F.lit(first + i)), bits[i]).otherwise(_long(0))
+            if condition.dear
+            else bits[i]
+            for i, condition in enumerate(family.conditions)
+        ]
 
-    def dropped(self, family: Family, mask: SparkColumn) -> SparkColumn:
-        """Return the conditions that a pass mask keeps from seeing a tuple; NULL if none."""
-        every = _long((1 << len(self._plan.of(family).parts)) - 1)
-        some = F.bitwise_not(mask).bitwiseAND(every)
-        return F.when(some != 0, some)
-
-    def drops_row(
+    def lost(
         self, families: Sequence[Family | None], at: SparkColumn, hash_: SparkColumn
     ) -> SparkColumn:
-        """Return whether all gates of a row's family drop its window.
+        """Return the conditions whose gates drop the window of a row.
 
         Args:
-            families: By position of a row.
+            families: By position of a row; None where nothing is dropped.
             at: The position.
             hash_: Of key and window.
         """
-        first = self._start + 1 + self._plan.words + self._plan.gates
-        places = [None if f is None else first + self._plan.index(f) for f in families]
-        words = (F.get(self._told, F.lit(self._start + 1 + i)) for i in range(self._plan.words))
-        closed = reduce(lambda a, b: a.bitwiseOR(b), words) != 0
-        return closed & F.coalesce(hash_ >= F.get(self._told, look_up(places, at)), F.lit(False))
+        most = max((len(f.conditions) for f in families if f is not None), default=0)
+        bits = []
+        for i in range(most):
+            gates = [
+                self._plan.of(f).first + i if f is not None and i < len(f.conditions) else None
+                for f in families
+            ]
+            drops = hash_ > self._threshold(look_up(gates, at))
+            bits.append(F.when(drops, _long(1 << i)).otherwise(_long(0)))
+        return F.when(F.col(SHUT), _either(bits)).otherwise(_long(0)) if bits else _long(0)
 
-    def _threshold(self, gate: int) -> SparkColumn:
-        return F.get(F.col(_TOLD), F.lit(self._start + 1 + self._plan.words + gate))
+    def _threshold(self, gate: SparkColumn) -> SparkColumn:
+        first = self._start + 1 + self._plan.words
+        return F.get(self._told, gate + first)
 
 
 class PassBits:
     """Pass masks of many windows of families, side by side in a few columns."""
 
-    def __init__(self) -> None:
-        self._masks: list[SparkColumn] = []
+    def __init__(self, gates: GateColumns) -> None:
+        self._gates = gates
+        self._bits: list[list[SparkColumn]] = []
         """By column."""
-        self._used = _WORD
+        self._guards: list[dict[int, int]] = []
+        """By column, the bits of its gates by word."""
         self._places: dict[tuple[int, int], tuple[int, int, int]] = {}
         """By family and window: the column, the first bit, and how many."""
 
-    def add(self, family: int, window: int, bits: int, mask: SparkColumn) -> None:
-        """Take the mask of a family's window.
+    def add(self, family: Family, window: int, hash_: SparkColumn) -> None:
+        """Take a window of a family.
 
         Args:
-            family: Its number.
+            family: Whose.
             window: Which of its windows.
-            bits: How many conditions there are.
-            mask: The lowest bits, and no others.
+            hash_: Of key and window.
         """
-        if self._used + bits > _WORD:
-            self._masks.append(_long(0))
-            self._used = 0
-        made = F.shiftleft(mask, self._used) if self._used else mask
-        self._masks[-1] = self._masks[-1].bitwiseOR(made) if self._used else made
-        self._places[family, window] = len(self._masks) - 1, self._used, bits
-        self._used += bits
+        count = len(family.conditions)
+        if not self._bits or len(self._bits[-1]) + count > _COLUMN:
+            self._bits.append([])
+            self._guards.append({})
+        column, shift = len(self._bits) - 1, len(self._bits[-1])
+        self._bits[-1] += self._gates.passing(family, hash_, shift)
+        word, bits = self._gates.bits(family)
+        self._guards[-1][word] = self._guards[-1].get(word, 0) | bits
+        self._places[family.number, window] = column, shift, count
 
-    def columns(self, any_closed: SparkColumn) -> dict[str, SparkColumn]:
+    def columns(self) -> dict[str, SparkColumn]:
         """Return the columns by name, to be computed once per tuple."""
         return {
-            _pass(number): F.when(any_closed, mask).otherwise(_long(OPEN_MASK))
-            for number, mask in enumerate(self._masks)
+            _pass(number): F.when(_some_bit(_word, guard), _either(bits)).otherwise(
+                _long(_OPEN_MASK)
+            )
+            for number, (bits, guard) in enumerate(zip(self._bits, self._guards, strict=True))
         }
 
-    def mask(self, family: int, window: int) -> SparkColumn | None:
+    def mask(self, family: Family, window: int) -> SparkColumn | None:
         """Return the mask of a family's window; None if it has no gates."""
-        place = self._places.get((family, window))
+        place = self._places.get((family.number, window))
         if place is None:
             return None
         column, shift, bits = place
         mask = F.shiftrightunsigned(F.col(_pass(column)), shift) if shift else F.col(_pass(column))
         return mask.bitwiseAND(_long((1 << bits) - 1))
 
-    def passes(self, family: int, condition: int, window: int | None = None) -> SparkColumn | None:
-        """Return whether a condition may see a tuple in a window, or in some; None if none."""
+    def passes(
+        self, family: Family, condition: int, window: int | None = None
+    ) -> SparkColumn | None:
+        """Return whether a condition may see a tuple in a window, or in some; None if it may."""
+        return self.some_passes([(family, condition)], window)
+
+    def some_passes(
+        self, conditions: Sequence[tuple[Family, int]], window: int | None = None
+    ) -> SparkColumn | None:
+        """Return whether one of some families' conditions may see a tuple; None if all may."""
         wanted: dict[int, int] = {}
-        for (number, each), (column, shift, _) in self._places.items():
-            if number == family and window in (None, each):
-                wanted[column] = wanted.get(column, 0) | 1 << (shift + condition)
-        tests = [
-            F.col(_pass(column)).bitwiseAND(_long(bits)) != 0 for column, bits in wanted.items()
-        ]
-        return reduce(lambda a, b: a | b, tests) if tests else None
+        for family, condition in conditions:
+            if not family.conditions[condition].dear:
+                continue
+            for (number, each), (column, shift, _) in self._places.items():
+                if number == family.number and window in (None, each):
+                    wanted[column] = wanted.get(column, 0) | 1 << (shift + condition)
+        return _some_bit(_pass, wanted) if wanted else None
+
+    def dropped(self, family: Family, window: int) -> SparkColumn | None:
+        """Return the conditions that may not see a tuple in a window; NULL if all may."""
+        place = self._places.get((family.number, window))
+        if place is None:
+            return None
+        column, shift, bits = place
+        if bits == 1:
+            misses = F.col(_pass(column)).bitwiseAND(_long(1 << shift)) == 0
+            return F.when(misses, _long(1))
+        some = F.shiftrightunsigned(F.bitwise_not(F.col(_pass(column))), shift)
+        some = some.bitwiseAND(_long((1 << bits) - 1))
+        return F.when(some != 0, some)
 
 
-_TOLD = "_told"
+def _some_bit(name: Callable[[int], str], wanted: Mapping[int, int]) -> SparkColumn:
+    """Return whether one of some bits is set, by number of the column that they are in."""
+    tests = [F.col(name(i)).bitwiseAND(_long(bits)) != 0 for i, bits in wanted.items()]
+    return reduce(lambda a, b: a | b, tests)
+
+
+def _either(numbers: Sequence[SparkColumn]) -> SparkColumn:
+    """Return the bits of all numbers. A chain of them would be nested as deeply as it is long."""
+    if len(numbers) == 1:
+        return numbers[0]
+    half = len(numbers) // 2
+    return _either(numbers[:half]).bitwiseOR(_either(numbers[half:]))
 
 
 def _pass(number: int) -> str:
     return f"_pass{number}"
+
+
+def _steps_of(number: int) -> str:
+    return f"_keep{number}"
 
 
 def _word(number: int) -> str:

@@ -66,7 +66,8 @@ from evenflow.spark.compile.expand import (
     one_or_array,
     pick,
 )
-from evenflow.spark.compile.keys import FAMILY, StackKeys, never_null, with_nulls
+from evenflow.spark.compile.gates import SHUT
+from evenflow.spark.compile.keys import FAMILY, HASH, StackKeys, never_null, with_nulls
 from evenflow.spark.compile.sample import observe_rejects, sample_text
 from evenflow.spark.compile.slots import SlotInputs
 
@@ -90,6 +91,9 @@ BACK = "_back"
 """In a unit of fine windows: how many slides before the newest one a row's window is."""
 
 
+_DROPPED = "_dropped"
+"""Of a row: gates dropped it."""
+
 START, LAST, TOO_EARLY = "_start", "_last", "_too_early"
 """Of a tuple: where its newest windows start, in a unit of fine windows; the last microseconds of
 its windows; the last microseconds of windows that begin too early for families that begin now."""
@@ -107,6 +111,16 @@ class Bounds:
     gates: GateColumns
     since: SparkColumn | None = None
     """The newest that was read before the families began whose `since_us` is `NOT_YET`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Gated:
+    """Which positions are those of rows that gates drop."""
+
+    twins: int
+    """From here on: rows that may be dropped for some of their conditions, a second time."""
+    before: int
+    """From here on: what was dropped before conditions."""
 
 
 class StackBuilder:
@@ -154,19 +168,26 @@ class StackBuilder:
         """Return the grouped and aggregated stream: family, end, key slots, slots, hash, bits."""
         self._builder.once.keep("_bound", self._bounds.late)
         entries = list(self._builder.entries())
-        gated = list(self._builder.gated_entries())
-        start = len(entries) if self._narrow else guarded_from(len(entries), len(gated))
+        twins = [e for e in entries if e.of is not None] if self._has_twins else []
+        before = list(self._builder.gated_entries())
+        guarded = twins + before
+        start = len(entries) if self._narrow else guarded_from(len(entries), len(guarded))
         # Between the two there are positions of no entry.
         between = [self._builder.nobody()] * (start - len(entries))
-        rows = self._expand(entries, gated)
-        entries += between + gated
-        rows = self._rows(rows, entries, start)
+        rows = self._expand(entries, guarded)
+        entries += between + guarded
+        rows = self._rows(rows, entries, _Gated(start, start + len(twins)))
         inputs = SlotInputs(self._unit, self._resolve, entries)
         keys = [FAMILY, END, *(k.name for k in self._unit.key_slots)]
         groups = rows.groupBy(*keys).agg(*(inputs.aggregate(slot) for slot in self._unit.slots))
         return with_nulls(groups, self._unit, END)
 
-    def _expand(self, entries: Sequence[Entry], gated: Sequence[Entry]) -> DataFrame:
+    @property
+    def _has_twins(self) -> bool:
+        """Whether gates may drop a row for some of its conditions only."""
+        return self._gates.built and any(len(f.conditions) > 1 for f in self._unit.families)
+
+    def _expand(self, entries: Sequence[Entry], guarded: Sequence[Entry]) -> DataFrame:
         once = self._builder.once
         us = F.col(US)
         kept = self._times(entries) | self._keys.once()
@@ -184,12 +205,13 @@ class StackBuilder:
         if self._builder.rejecting:
             sample = sample_text(self._unit.trunk, self._why)
             frame = observe_rejects(frame, self._builder.rejecting, sample)
-        names = [US, "_bound", *self._arguments(), *kept]
+        shut = [SHUT] if self._gates.built else []
+        names = [US, "_bound", *shut, *self._arguments(), *kept]
         if not self._narrow:
-            more = (self._gates.any_closed, [e.value for e in gated]) if gated else None
+            more = (F.col(SHUT), [e.value for e in guarded]) if guarded else None
             return expand(frame, names, [e.value for e in entries], more)
         family, rest, pulse, failed, dropped = range(5)
-        drops = us.isNotNull() & gated[0].value.isNotNull() if gated else F.lit(False)
+        drops = us.isNotNull() & guarded[0].value.isNotNull() if guarded else F.lit(False)
         wanted = us.isNotNull() & F.col("_wanted").isNotNull()
         which = F.when(drops, F.lit(dropped)).when(wanted, F.lit(family)).otherwise(F.lit(rest))
         if self._failed is not None:
@@ -213,8 +235,8 @@ class StackBuilder:
             names.append(f"c{at}")
         return names
 
-    def _rows(self, expanded: DataFrame, entries: Sequence[Entry], gated: int) -> DataFrame:
-        """Return what is grouped. Rows of what gates drop have positions from `gated` on."""
+    def _rows(self, expanded: DataFrame, entries: Sequence[Entry], gated: _Gated) -> DataFrame:
+        """Return what is grouped."""
         at, bound, us = F.col(AT), F.col("_bound"), F.col(US)
         rows = expanded if self._narrow else self._wanted(expanded, entries)
         if self._unit.fine:
@@ -223,6 +245,8 @@ class StackBuilder:
         end = self._end(entries)
         if self._unit.irregular:
             rows = rows.filter(end.isNull() | (end >= us))
+        if self._gates.built:
+            rows = self._gate(rows, entries, gated, end)
         late = F.coalesce(end < bound, F.lit(False))
         own = F.greatest(end, bound)
         if any(e.slide is not None and e.of is None for e in entries):
@@ -231,16 +255,12 @@ class StackBuilder:
             own = F.when(at_bound, bound).otherwise(own)
             late = late & ~special
         number = look_up([e.family for e in entries], at).cast(LONG)
-        dropped = at >= gated
-        if self._unit.fine:
-            hash_ = self._keys.row_hash(entries, end)
-            dropped = self._gates.drops_row([e.of for e in entries], at, hash_)
-        as_dropped = (number + F.lit(GATED).cast(LONG)).bitwiseOR(self._gates.version_bits)
         as_late = number + F.lit(LATE).cast(LONG)
-        family = F.when(dropped, as_dropped).when(late, as_late)
-        if not self._gates.built:
-            family, dropped = F.when(late, as_late), F.lit(False)
-        aside = late | dropped if self._unit.fine else late
+        family, aside = F.when(late, as_late), late
+        if self._gates.built:
+            as_dropped = (number + F.lit(GATED).cast(LONG)).bitwiseOR(self._gates.version_bits)
+            dropped = F.col(_DROPPED)
+            family, aside = F.when(dropped, as_dropped).when(late, as_late), dropped | late
         cut = self._cut(entries, end)
         if cut is not None:
             own = F.when(cut, bound).otherwise(own)
@@ -254,6 +274,28 @@ class StackBuilder:
         columns += self._keys.columns(entries, aside)
         kept = [AT, VALUE, *self._arguments()]
         return rows.select(*kept, *columns)
+
+    def _gate(
+        self, rows: DataFrame, entries: Sequence[Entry], gated: _Gated, end: SparkColumn
+    ) -> DataFrame:
+        """Return rows of what passes gates, and of what they drop, and which is which."""
+        at, value, shut = F.col(AT), F.col(VALUE), F.col(SHUT)
+        hash_ = F.when(shut, self._keys.row_hash(entries, end)).otherwise(F.lit(0).cast(LONG))
+        rows = rows.select("*", hash_.alias(HASH))
+        families = [e.of if i < gated.before else None for i, e in enumerate(entries)]
+        lost = self._gates.lost(families, at, F.col(HASH))
+        if not self._has_twins:
+            return rows.select("*", ((lost != 0) | (at >= gated.twins)).alias(_DROPPED))
+        # Spark would push the filter down, and the whole computation with it, and do it twice.
+        # It does not push through what differs by partition.
+        rows = rows.select("*", lost.alias("_lost"), F.spark_partition_id().alias("_partition"))
+        lost = F.col("_lost")
+        passed = F.when(at < gated.twins, value.bitwiseAND(F.bitwise_not(lost)))
+        passed = passed.when(at < gated.before, value.bitwiseAND(lost)).otherwise(value)
+        rows = rows.filter((F.col("_partition") >= 0) & (~shut | (passed != 0)))
+        others = [name for name in rows.columns if name != VALUE]
+        passed = F.when(shut, passed).otherwise(value)
+        return rows.select(*others, passed.alias(VALUE), (at >= gated.twins).alias(_DROPPED))
 
     def _times(self, entries: Sequence[Entry]) -> dict[str, SparkColumn]:
         """Return what is reckoned once per tuple of the windows that its rows are for.

@@ -81,7 +81,7 @@ def set_gate(file: str | Path, keep: float) -> None:
     numbers = [int(text) for text in path.read_text().split(",")]
     known = list(zip(numbers[::2], numbers[1::2], strict=True))
     since = time.time_ns() // 1000 + _AHEAD_US
-    _write(path, [*known[1:], (since, threshold(keep) - (keep < 1))])
+    _write(path, [*known[1:], (since, threshold(keep))])
 
 
 def _write(path: Path, known: Sequence[tuple[int, int]]) -> None:

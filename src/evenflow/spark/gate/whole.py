@@ -65,17 +65,17 @@ def split_windows(
     """
     limits, missed = _dropped(dropped, plan, gates)
     if family is None:
-        lost = [Window(end, most / ONE, 0, missed[end], 0) for end, most in limits.items()]
+        lost = [Window(end, (most + 1) / ONE, 0, missed[end], 0) for end, most in limits.items()]
         return Parted(None, 0, lost)
     ends = family.column(END).cast(pa.int64()).to_numpy()
     tuples = family.column(plan.count).to_numpy()
     limit = np.array([limits.get(int(end), ONE - 1) for end in ends], dtype=np.int64)
-    whole = (family.column(HASH).to_numpy() < limit) | ~np.isin(ends, list(limits))
+    whole = (family.column(HASH).to_numpy() <= limit) | ~np.isin(ends, list(limits))
     windows = []
     for end, most in limits.items():
         here = ends == end
         kept, cut = int(tuples[here & whole].sum()), int(tuples[here & ~whole].sum())
-        windows.append(Window(end, most / ONE, kept, missed[end], cut))
+        windows.append(Window(end, (most + 1) / ONE, kept, missed[end], cut))
     return Parted(family.filter(pa.array(whole)), int(tuples[~whole].sum()), windows)
 
 

@@ -93,7 +93,7 @@ class StatelessPlan:
 
     def dropped(self, limit: int) -> SparkColumn:
         """Return whether a gate drops a tuple. All queries reject those that failed before."""
-        drops = positive_hash(self.identity) >= F.lit(limit).cast(LONG)
+        drops = positive_hash(self.identity) > F.lit(limit).cast(LONG)
         return drops if self.trunk.why is None else drops & self.trunk.why.isNull()
 
 
