@@ -52,16 +52,15 @@ def expand(
             position `guarded_from`.
     """
     some, more = guarded if guarded is not None else (None, [])
+    start = guarded_from(len(values), len(more))
+    if some is not None and start == len(values):
+        values, some = [*values, *(F.when(some, value) for value in more)], None
     if len(values) <= CHUNK:
-        chunk = F.array(*values)
-        if some is not None:
-            chunk = F.when(some, F.array(*values, *more)).otherwise(chunk)
-        rows = frame.select(*kept, F.posexplode(chunk).alias(AT, VALUE))
+        rows = frame.select(*kept, F.posexplode(F.array(*values)).alias(AT, VALUE))
         return rows.filter(F.col(VALUE).isNotNull())
     numbered = [(i // CHUNK, F.array(*values[i : i + CHUNK])) for i in range(0, len(values), CHUNK)]
     if some is not None:
         # One chunk, however long: another round for every tuple costs, if it gives nothing too.
-        start = guarded_from(len(values), len(more))
         numbered.append((start >> _CHUNK_BITS, F.when(some, F.array(*more))))
     most = 1 << numbered[-1][0].bit_length()
     named: list[Column | str] = [c.alias("x" * (most + i)) for i, c in numbered]
@@ -73,11 +72,11 @@ def expand(
 
 
 def guarded_from(values: int, guarded: int) -> int:
-    """Return where guarded values begin: right behind the others if those fit in one chunk.
+    """Return where guarded values begin: right behind the others if all fit in one chunk.
 
     Else where the bits are free that number them.
     """
-    if values <= CHUNK:
+    if values + guarded <= CHUNK:
         return values
     room = max(CHUNK, 1 << (guarded - 1).bit_length())
     return -(-values // room) * room

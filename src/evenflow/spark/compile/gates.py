@@ -175,10 +175,10 @@ class GateColumns:
             hash_: Of key and window.
             shift: Where the first bit is to be.
         """
-        first = self._plan.of(family).first
+        gates = self._gates(family)
         bits = [_long(1 << (shift + i)) for i in range(len(family.conditions))]
         return [
-            F.when(hash_ <= self._threshold(F.lit(first + i)), bits[i]).otherwise(_long(0))
+            F.when(hash_ <= F.get(self._told, F.lit(gates[i])), bits[i]).otherwise(_long(0))
             if condition.dear
             else bits[i]
             for i, condition in enumerate(family.conditions)
@@ -198,16 +198,17 @@ class GateColumns:
         bits = []
         for i in range(most):
             gates = [
-                self._plan.of(f).first + i if f is not None and i < len(f.conditions) else None
+                self._gates(f)[i] if f is not None and i < len(f.conditions) else None
                 for f in families
             ]
-            drops = hash_ > self._threshold(look_up(gates, at))
+            drops = hash_ > F.get(self._told, look_up(gates, at))
             bits.append(F.when(drops, _long(1 << i)).otherwise(_long(0)))
         return F.when(F.col(SHUT), _either(bits)).otherwise(_long(0)) if bits else _long(0)
 
-    def _threshold(self, gate: SparkColumn) -> SparkColumn:
-        first = self._start + 1 + self._plan.words
-        return F.get(self._told, gate + first)
+    def _gates(self, family: Family) -> range:
+        """Return where the thresholds of a family are told."""
+        first = self._start + 1 + self._plan.words + self._plan.of(family).first
+        return range(first, first + len(family.conditions))
 
 
 class PassBits:

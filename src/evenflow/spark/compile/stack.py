@@ -286,12 +286,14 @@ class StackBuilder:
         lost = self._gates.lost(families, at, F.col(HASH))
         if not self._has_twins:
             return rows.select("*", ((lost != 0) | (at >= gated.twins)).alias(_DROPPED))
+        # What Spark finds twice it puts into a method of its own; the rows' own stays small.
+        names = {"_lost": lost, "_kept": F.bitwise_not(lost)}
         # Spark would push the filter down, and the whole computation with it, and do it twice.
         # It does not push through what differs by partition.
-        rows = rows.select("*", lost.alias("_lost"), F.spark_partition_id().alias("_partition"))
-        lost = F.col("_lost")
-        passed = F.when(at < gated.twins, value.bitwiseAND(F.bitwise_not(lost)))
-        passed = passed.when(at < gated.before, value.bitwiseAND(lost)).otherwise(value)
+        names["_partition"] = F.spark_partition_id()
+        rows = rows.select("*", *(each.alias(name) for name, each in names.items()))
+        passed = F.when(at < gated.twins, value.bitwiseAND(F.col("_kept")))
+        passed = passed.when(at < gated.before, value.bitwiseAND(F.col("_lost"))).otherwise(value)
         rows = rows.filter((F.col("_partition") >= 0) & (~shut | (passed != 0)))
         others = [name for name in rows.columns if name != VALUE]
         passed = F.when(shut, passed).otherwise(value)
