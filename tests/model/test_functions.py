@@ -16,6 +16,7 @@ from evenflow.model.functions import (
     aggregate_can_fail,
     aggregate_type,
     can_fail,
+    is_dear,
     signature,
 )
 from evenflow.model.schema import parse_type
@@ -346,3 +347,19 @@ def test_a_delay_is_given_as_literals(settings: tuple[Literal, Literal]) -> None
     assert caught.value.code == "function.arguments"
     given = (column("INT"), Literal(20, t.INT), Literal(0.5, t.DOUBLE))
     assert signature("delay", given).result == t.BOOLEAN
+
+
+@pytest.mark.parametrize(
+    ("expression", "dear"),
+    [
+        (call("<", column("DOUBLE"), Literal(1.0, t.DOUBLE)), False),
+        (call("=", column("STRING"), Literal("a", t.STRING)), False),
+        (call("=", call("%", column("INT"), Literal(3, t.INT)), Literal(0, t.INT)), False),
+        (call("like", column("STRING"), Literal("a%", t.STRING)), True),
+        (call("not", call("=", call("upper", column("STRING")), Literal("A", t.STRING))), True),
+        (Cast(column("INT"), t.BIGINT), False),
+        (Cast(column("STRING"), t.TIMESTAMP), True),
+    ],
+)
+def test_what_gates_spare(expression: Expression, dear: bool) -> None:
+    assert is_dear(expression) is dear

@@ -15,7 +15,7 @@ from evenflow.errors import UserError
 from evenflow.spark.compile.delay import BLOCKS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
 OPTIONS = ("case",)
 _CHILD = "evenflow.bench.surge.child"
@@ -24,10 +24,10 @@ BAR_SURGE = 10
 _REACTION_INTERVALS, _TIMES_UNLOADED, _OF_OPTIMUM, _OF_UNIFORM, _OPEN_INTERVALS = 5, 3, 0.9, 2, 5
 FULL = Trial(method="none", times=10, capacity=1.0, optimum=0.0)
 QUICK = replace(
-    FULL, lead_seconds=25.0, unloaded_seconds=8.0, surge_seconds=15.0, after_seconds=7.0
+    FULL, lead_seconds=13.0, unloaded_seconds=5.0, surge_seconds=12.0, after_seconds=5.0
 )
 FULL_EFFORT = Effort(batches=6, every=FULL.every)
-QUICK_EFFORT = Effort(warm=3, batches=2, every=QUICK.every, rounds=2, twins=False)
+QUICK_EFFORT = Effort(warm=3, batches=2, every=QUICK.every, rounds=1, twins=False)
 
 
 def run(*, quick: bool, on_step: Callable[[str], None], only: Only | None = None) -> dict[str, Any]:
@@ -40,23 +40,35 @@ def run(*, quick: bool, on_step: Callable[[str], None], only: Only | None = None
     methods = [each for each in METHODS if only.case in (None, each)]
     if not methods:
         raise UserError("there is no such case", f"cases: {', '.join(METHODS)}")
-    size = QUICK if quick else FULL
     on_step("surge: saturated, for the capacity and the true costs")
-    effort = QUICK_EFFORT if quick else FULL_EFFORT
-    (known,) = results_of(_CHILD, {"effort": asdict(effort)})
+    cases = []
+    for case in _quickly(methods, on_step) if quick else _one_by_one(methods, on_step):
+        on_step(f"surge: {_case_told(case)}")
+        cases.append(case)
+    cases.sort(key=lambda case: (case["surge"], METHODS.index(case["method"])))
+    return {"bench": "surge", "cases": cases}
+
+
+def _one_by_one(methods: Sequence[str], on_step: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+    """Yield the cases of trials in processes of their own."""
+    (known,) = results_of(_CHILD, {"effort": asdict(FULL_EFFORT)})
     costs = TrueCosts(**known["true"])
     on_step(f"surge: {_told(costs)}")
-    cases = []
-    for times in (BAR_SURGE,) if quick else SURGES:
-        best = optimum(costs, WEIGHTS, times, size.every)
+    for times in SURGES:
+        best = optimum(costs, WEIGHTS, times, FULL.every)
         for method in methods:
             on_step(f"surge: {method} at {times} times the capacity")
-            trial = replace(size, method=method, times=times, capacity=costs.capacity, optimum=best)
+            trial = replace(FULL, method=method, times=times, capacity=costs.capacity, optimum=best)
             task = {"trial": asdict(trial), "costs": known["calibrated"]}
-            for case in results_of(_CHILD, task, environment={BLOCKS: repr(known["blocks"])}):
-                on_step(f"surge: {_case_told(case)}")
-                cases.append(case)
-    return {"bench": "surge", "cases": cases}
+            yield from results_of(_CHILD, task, environment={BLOCKS: repr(known["blocks"])})
+
+
+def _quickly(methods: Sequence[str], on_step: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+    """Yield the cases of trials in one process, `none` last: its batches take too long to wait."""
+    trials = [asdict(replace(QUICK, method=method)) for method in reversed(methods)]
+    results = results_of(_CHILD, {"effort": asdict(QUICK_EFFORT), "trials": trials})
+    on_step(f"surge: {_told(TrueCosts(**next(results)['true']))}")
+    yield from results
 
 
 def _told(costs: TrueCosts) -> str:
