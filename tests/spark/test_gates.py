@@ -136,6 +136,81 @@ def test_answers_are_those_of_the_exact_run_and_the_rest_is_counted(
             assert given["gate"] + given.get("filtered", 0) == given["in"]
 
 
+MANY = {
+    f"{key.split()[0]}{seconds}{at}": f"SELECT {key} AS key, window.start AS w, sum(big) AS b "
+    f"FROM s WHERE {condition} GROUP BY {key}, window(ts, '{seconds} seconds')"
+    for key in ("n", "k", "id % 5")
+    for seconds in (10, 20, 30)
+    for at, condition in enumerate(("n < 8", "id % 3 <> 0"))
+}
+"""Nine families of two conditions each: their rows and those of what is dropped fill two chunks."""
+
+
+def test_many_families_drop_for_some_of_their_queries(spark: SparkSession, tmp_path: Path) -> None:
+    for name in ("all", "some"):
+        lay_files(tmp_path / name, 4)
+    exact, all_ = run_gated(spark, make(tmp_path / "all", MANY), {})
+    keep = {name: 0.0 if name.endswith("1") else 0.6 for name in MANY}
+    some, status = run_gated(spark, make(tmp_path / "some", MANY), keep)
+    assert len(make(tmp_path, MANY).units()[0].families) == 9
+    for name in MANY:
+        wanted, given = counts(all_, name), counts(status, name)
+        assert set(some[name]) <= set(exact[name])
+        assert given["in"] == wanted["in"]
+        dropped = given.get("gate", 0)
+        assert dropped + given.get("contributed", 0) == wanted["contributed"]
+        assert (dropped == wanted["contributed"]) == (keep[name] == 0.0)
+    assert sum(counts(status, name).get("gate", 0) > 0 for name in MANY) > 12
+
+
+GROUPED = "window.start AS w FROM s WHERE {} GROUP BY {}, window(ts, '10 seconds')"
+PAUSED = {
+    "a1": "SELECT n, count(*) AS c, " + GROUPED.format("n < 8", "n"),
+    "a2": "SELECT n, sum(x) AS t, " + GROUPED.format("id % 3 <> 0", "n"),
+    "b1": "SELECT k, sum(x) AS t, " + GROUPED.format("n > 2", "k"),
+    "b2": "SELECT k, count(*) AS c, " + GROUPED.format("n < 9", "k"),
+}
+
+
+@pytest.mark.parametrize(("paused", "left"), [("a1", "a2"), ("a2", "a1")])
+def test_a_family_that_a_pause_left_one_condition(
+    spark: SparkSession, tmp_path: Path, paused: str, left: str
+) -> None:
+    """Its rows have no masks, those of the other family do, and both feed the same slots."""
+    exact, wanted = run_paused(spark, tmp_path / "all", paused, {})
+    some, given = run_paused(spark, tmp_path / "some", paused, {left: 0.0})
+    assert set(some[left]) < set(exact[left])
+    assert given[left]["in"] == wanted[left]["in"]
+    settled = (given[left].get(reason, 0) for reason in ("gate", "cut", "contributed"))
+    assert sum(settled) == wanted[left]["contributed"]
+    assert given[left]["gate"] > 0
+    for name in ("b1", "b2"):
+        assert (some[name], given[name]) == (exact[name], wanted[name])
+
+
+def run_paused(
+    spark: SparkSession, folder: Path, paused: str, keep: dict[str, float]
+) -> tuple[Answers, dict[str, Any]]:
+    """Pause a query behind the first file and set gates; return answers and counts."""
+    flow = flow_over(folder, watermark="5 seconds")
+    for name, sql in PAUSED.items():
+        flow.sql(name, sql, MEMORY, every=0.05)
+    run = Run(flow.spec(), spark, flow.state)
+    lay_file(folder, 0)
+    run.start()
+    until(lambda: all(has_read(each, folder) for each in run.runs))
+    run.pause(paused)
+    run.set_gates(keep)
+    for number in (4, 8, 12):
+        lay_file(folder, number)
+        until(lambda: all(has_read(each, folder) for each in run.runs))
+    run.pause_units()
+    run.drain()
+    found = {name: rows_of(run.answers(name)) for name in PAUSED}
+    status = run.stop()
+    return found, {name: counts(status, name) for name in PAUSED}
+
+
 def live(
     spark: SparkSession, folder: Path, keeps: list[dict[str, float]]
 ) -> tuple[Answers, dict[str, Any]]:

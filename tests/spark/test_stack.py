@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from evenflow.spark.compile.expand import AT, CHUNK, VALUE, expand
+from evenflow.spark.compile.expand import AT, CHUNK, VALUE, expand, guarded_from
 from tests.spark.flows import MEMORY, counts, flow_over, lay, row, run_all
 
 if TYPE_CHECKING:
@@ -32,6 +32,25 @@ def test_a_tuple_becomes_a_row_per_value_at_its_position(spark: SparkSession, en
         for at in range(entries)
         if id_ % (at + 1) == 0
     )
+
+
+@pytest.mark.parametrize("some", [True, False])
+@pytest.mark.parametrize(
+    ("entries", "more"), [(3, 4), (9, 8), (16, 8), (16, 17), (17, 1), (32, 10), (40, 30)]
+)
+def test_guarded_values_have_positions_of_their_own(
+    spark: SparkSession, entries: int, more: int, some: bool
+) -> None:
+    """Whatever chunks they come in: none is left out, and none is there unless some are."""
+    values = [F.lit(at).cast(st.LongType()) for at in range(entries)]
+    guarded = [F.lit(1000 + at).cast(st.LongType()) for at in range(more)]
+    frame = spark.range(1).withColumn("some", F.lit(some) & (F.col("id") == 0))
+    rows = expand(frame, ["id"], values, (F.col("some"), guarded)).collect()
+    start = guarded_from(entries, more)
+    wanted = [(at, at) for at in range(entries)]
+    wanted += [(start + at, 1000 + at) for at in range(more) if some]
+    assert start >= entries
+    assert sorted((row[AT], row[VALUE]) for row in rows) == wanted
 
 
 def test_null_and_what_stands_for_it_are_different_groups(

@@ -27,7 +27,7 @@ QUICK = replace(
     FULL, lead_seconds=13.0, unloaded_seconds=5.0, surge_seconds=12.0, after_seconds=5.0
 )
 FULL_EFFORT = Effort(batches=6, every=FULL.every)
-QUICK_EFFORT = Effort(warm=3, batches=2, every=QUICK.every, rounds=1, twins=False)
+QUICK_EFFORT = Effort(warm=3, batches=2, every=QUICK.every, rounds=1, both=False)
 
 
 def run(*, quick: bool, on_step: Callable[[str], None], only: Only | None = None) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class Effort:
     """Seconds between batches of the flow whose capacity is asked for."""
     rounds: int = 3
     """How often calibration measures each query."""
-    twins: bool = True
+    both: bool = True
     """Measure both queries of equal delay, not only the first."""
 
 
@@ -92,7 +92,7 @@ def _measured(run: Run, effort: Effort, cores: int) -> TrueCosts:
     branches: dict[str, Timed] = {}
     known: dict[int, Timed] = {}
     for each in QUERIES:
-        if each.microseconds in known and not effort.twins:
+        if each.microseconds in known and not effort.both:
             branches[each.name] = known[each.microseconds]
             continue
         most = round(_BRANCH_SECONDS * cores * 1e6 / each.microseconds)

@@ -332,7 +332,7 @@ def window_end(slide: int, offset: int) -> SparkColumn:
 
 
 def _used_often(families: Sequence[Family]) -> list[Condition]:
-    """Return conditions that several families or windows evaluate: worth computing once."""
+    """Return conditions that several families evaluate: worth computing once."""
     times: dict[Condition, int] = {}
     for family in families:
         for condition in family.conditions:

@@ -48,19 +48,18 @@ def expand(
         frame: The tuples.
         kept: Columns that rows keep of their tuple.
         values: One per entry, 64-bit integers.
-        guarded: More values, and whether one of them can be other than NULL. They begin at the
-            position `guarded_from`.
+        guarded: When there are more values, and these. They begin at the position `guarded_from`.
     """
     some, more = guarded if guarded is not None else (None, [])
-    start = guarded_from(len(values), len(more))
-    if some is not None and start == len(values):
+    if some is not None and len(values) + len(more) <= CHUNK:
         values, some = [*values, *(F.when(some, value) for value in more)], None
-    if len(values) <= CHUNK:
+    if some is None and len(values) <= CHUNK:
         rows = frame.select(*kept, F.posexplode(F.array(*values)).alias(AT, VALUE))
         return rows.filter(F.col(VALUE).isNotNull())
     numbered = [(i // CHUNK, F.array(*values[i : i + CHUNK])) for i in range(0, len(values), CHUNK)]
     if some is not None:
         # One chunk, however long: another round for every tuple costs, if it gives nothing too.
+        start = guarded_from(len(values), len(more))
         numbered.append((start >> _CHUNK_BITS, F.when(some, F.array(*more))))
     most = 1 << numbered[-1][0].bit_length()
     named: list[Column | str] = [c.alias("x" * (most + i)) for i, c in numbered]

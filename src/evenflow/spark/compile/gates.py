@@ -12,11 +12,11 @@ Gates work on rows, behind the conditions (`GateColumns.lost`): thresholds are l
 row's position, so that the code does not grow with the number of families. Spark writes the code of
 every batch anew, and code that is not run costs, too. Open gates are one test per row.
 
-A condition that is dear (`Condition.dear`) has to be spared, not only the row. There gates also
-work before it: `pass masks` say, per family and window of a tuple, which conditions may see it, bit
-i for condition i. Those of several families and windows stand in one column (`PassBits`), all bits
-set if their gates are open. What a gate drops before a condition is counted as it is; behind it,
-what the condition wanted.
+A condition that is dear (`Condition.dear`) has to be spared, not only the row. Unless windows are
+fine, too many to be told apart before the rows, gates also work before it: `pass masks` say, per
+family and window of a tuple, which conditions may see it, bit i for condition i. Those of several
+families and windows stand in one column (`PassBits`), all bits set if their gates are open. What a
+gate drops before a condition is counted as it is; behind it, what the condition wanted.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ ONE = 1 << 63
 """Hashes are below this."""
 _COLUMN = 16
 """Bits of a column of pass masks, as long as a family does not need more."""
-_OPEN_MASK = -1
-SHUT = "_shut"
+_ALL = -1
+"""All bits of a mask."""
+ANY_CLOSED = "_any_closed"
 """Of a tuple: whether some gate is closed in its batch."""
 VERSION_BITS = 32
 """Where the version of a gate's row stands in the family number of what it dropped."""
@@ -150,7 +151,7 @@ class GateColumns:
             _word(i): F.coalesce(F.get(self._told, F.lit(self._start + 1 + i)), _long(0))
             for i in range(self._plan.words)
         }
-        return {**words, SHUT: _either([F.col(name) for name in words]) != 0}
+        return {**words, ANY_CLOSED: _either([F.col(name) for name in words]) != 0}
 
     @property
     def version_bits(self) -> SparkColumn:
@@ -187,7 +188,7 @@ class GateColumns:
     def lost(
         self, families: Sequence[Family | None], at: SparkColumn, hash_: SparkColumn
     ) -> SparkColumn:
-        """Return the conditions whose gates drop the window of a row.
+        """Return the conditions whose gates drop the window of a row; all bits if it has but one.
 
         Args:
             families: By position of a row; None where nothing is dropped.
@@ -202,8 +203,9 @@ class GateColumns:
                 for f in families
             ]
             drops = hash_ > F.get(self._told, look_up(gates, at))
-            bits.append(F.when(drops, _long(1 << i)).otherwise(_long(0)))
-        return F.when(F.col(SHUT), _either(bits)).otherwise(_long(0)) if bits else _long(0)
+            lost = [_lost_bits(f, i) for f in families]
+            bits.append(F.when(drops, look_up(lost, at, LONG)).otherwise(_long(0)))
+        return F.when(F.col(ANY_CLOSED), _either(bits)).otherwise(_long(0)) if bits else _long(0)
 
     def _gates(self, family: Family) -> range:
         """Return where the thresholds of a family are told."""
@@ -218,7 +220,7 @@ class PassBits:
         self._gates = gates
         self._bits: list[list[SparkColumn]] = []
         """By column."""
-        self._guards: list[dict[int, int]] = []
+        self._closable: list[dict[int, int]] = []
         """By column, the bits of its gates by word."""
         self._places: dict[tuple[int, int], tuple[int, int, int]] = {}
         """By family and window: the column, the first bit, and how many."""
@@ -234,24 +236,22 @@ class PassBits:
         count = len(family.conditions)
         if not self._bits or len(self._bits[-1]) + count > _COLUMN:
             self._bits.append([])
-            self._guards.append({})
+            self._closable.append({})
         column, shift = len(self._bits) - 1, len(self._bits[-1])
         self._bits[-1] += self._gates.passing(family, hash_, shift)
         word, bits = self._gates.bits(family)
-        self._guards[-1][word] = self._guards[-1].get(word, 0) | bits
+        self._closable[-1][word] = self._closable[-1].get(word, 0) | bits
         self._places[family.number, window] = column, shift, count
 
     def columns(self) -> dict[str, SparkColumn]:
         """Return the columns by name, to be computed once per tuple."""
         return {
-            _pass(number): F.when(_some_bit(_word, guard), _either(bits)).otherwise(
-                _long(_OPEN_MASK)
-            )
-            for number, (bits, guard) in enumerate(zip(self._bits, self._guards, strict=True))
+            _pass(number): F.when(_some_bit(_word, closable), _either(bits)).otherwise(_long(_ALL))
+            for number, (bits, closable) in enumerate(zip(self._bits, self._closable, strict=True))
         }
 
     def mask(self, family: Family, window: int) -> SparkColumn | None:
-        """Return the mask of a family's window; None if it has no gates."""
+        """Return the mask of a family's window; None if all its conditions see all tuples."""
         place = self._places.get((family.number, window))
         if place is None:
             return None
@@ -279,17 +279,24 @@ class PassBits:
         return _some_bit(_pass, wanted) if wanted else None
 
     def dropped(self, family: Family, window: int) -> SparkColumn | None:
-        """Return the conditions that may not see a tuple in a window; NULL if all may."""
+        """Return the conditions that may not see a tuple in a window; NULL if all may.
+
+        All bits if the family has but one: its rows have no masks.
+        """
         place = self._places.get((family.number, window))
         if place is None:
             return None
         column, shift, bits = place
         if bits == 1:
             misses = F.col(_pass(column)).bitwiseAND(_long(1 << shift)) == 0
-            return F.when(misses, _long(1))
+            return F.when(misses, _long(_ALL))
         some = F.shiftrightunsigned(F.bitwise_not(F.col(_pass(column))), shift)
         some = some.bitwiseAND(_long((1 << bits) - 1))
         return F.when(some != 0, some)
+
+
+def _lost_bits(family: Family | None, condition: int) -> int:
+    return _ALL if family is not None and len(family.conditions) == 1 else 1 << condition
 
 
 def _some_bit(name: Callable[[int], str], wanted: Mapping[int, int]) -> SparkColumn:
@@ -308,10 +315,6 @@ def _either(numbers: Sequence[SparkColumn]) -> SparkColumn:
 
 def _pass(number: int) -> str:
     return f"_pass{number}"
-
-
-def _steps_of(number: int) -> str:
-    return f"_keep{number}"
 
 
 def _word(number: int) -> str:

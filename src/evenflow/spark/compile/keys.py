@@ -144,15 +144,15 @@ class StackKeys:
         ]
         return positive_hash([*keys, end])
 
-    def columns(self, entries: Sequence[Entry], late: SparkColumn) -> list[SparkColumn]:
-        """Return the key slots of an expanded row. Late rows are counted without their keys."""
+    def columns(self, entries: Sequence[Entry], aside: SparkColumn) -> list[SparkColumn]:
+        """Return the key slots of an expanded row. What is set aside is counted without keys."""
         made = []
         for at, slot in enumerate(self._slots):
             key = never_null(self._of_slot(at, entries), slot.carrier)
             if at >= _MOST_BITS:
                 # Spark must not find out where none is NULL.
                 key = F.when(~self._is_null(at, entries) & (F.col(AT) != _NOWHERE), key)
-            made.append(F.when(late, _constant(slot.carrier)).otherwise(key).alias(slot.name))
+            made.append(F.when(aside, _constant(slot.carrier)).otherwise(key).alias(slot.name))
         return made
 
     def _of_slot(self, slot: int, entries: Sequence[Entry]) -> SparkColumn:

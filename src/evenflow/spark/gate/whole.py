@@ -2,7 +2,7 @@
 
 Gates may close, or close further, while a window is open. What a gate dropped leaves the state
 with the answers of the same window, and tells the smallest fraction by which something was dropped
-there. A group whose hash is below that was kept in every batch; of the others tuples may be
+there. A group whose hash is within that was kept in every batch; of the others tuples may be
 missing, so they are not answered, and what they hold is cut.
 """
 

@@ -27,7 +27,7 @@ class PartCounts:
 
     arrived: int = 0
     taken: int = 0
-    """Tuple-windows that its conditions let through, of those that are settled."""
+    """Tuple-windows that its conditions and gates let through, of those that are settled."""
     answers: int = 0
 
 
