@@ -417,8 +417,8 @@ def test_what_a_batch_reads_is_limited_while_a_flow_runs(
         assert run.set_limit("c", 7)
     # The limit was left: a process that is killed takes nothing away. The next one has none.
     with flow.start(spark) as run:
-        until(lambda: last_rows(run) is not None)
-        assert last_rows(run) != 7
+        # The first batch may have been planned before.
+        until(lambda: last_rows(run) not in (None, 7))
 
 
 def last_rows(run: Run) -> int | None:
