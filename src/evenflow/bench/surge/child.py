@@ -35,13 +35,11 @@ def _in_turn(session: SparkSession, task: Mapping[str, Any]) -> None:
     for each in task["trials"]:
         trial = Trial(**each)
         best = optimum(found, WEIGHTS, trial.times, trial.every)
-        made = replace(trial, capacity=found.capacity, optimum=best)
-        _tried(session, {"trial": asdict(made), "costs": costs})
+        _tried(session, replace(trial, capacity=found.capacity, optimum=best), costs)
 
 
-def _tried(session: SparkSession, task: Mapping[str, Any]) -> None:
-    trial = Trial(**task["trial"])
-    tell(measure(session, trial, task["costs"]))
+def _tried(session: SparkSession, trial: Trial, costs: Any) -> None:
+    tell(measure(session, trial, costs))
     if trial.method == "none":
         # Its batch has minutes to go, and nobody wants its end; the JVM ends with us.
         os._exit(0)
@@ -57,7 +55,7 @@ def main() -> None:
         if "trials" in task:
             _in_turn(session, task)
         elif "trial" in task:
-            _tried(session, task)
+            _tried(session, Trial(**task["trial"]), task["costs"])
         else:
             _saturated(session, task)
     finally:

@@ -15,6 +15,7 @@ from evenflow.model.expression import TRUE
 from evenflow.model.operator import Window
 from evenflow.spark.compile.carriers import LONG
 from evenflow.spark.compile.columns import compile_expression
+from evenflow.spark.compile.expand import ALL_BITS
 from evenflow.spark.compile.gates import PassBits
 
 if TYPE_CHECKING:
@@ -62,10 +63,6 @@ def failed_ledger(era: int, index: int = 0) -> int:
 def failed_ledger_of(family: int) -> tuple[int, int] | None:
     """Return era and index if a family number is that of a ledger of failed tuples."""
     return divmod(family - FAILED, _LEDGERS) if family >= FAILED else None
-
-
-ALL_BITS = -1
-"""The mask of rows on which every condition holds: families with but one, and special rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,9 @@ T = TypeVar("T")
 AT, VALUE = "_at", "_value"
 """Columns of an expanded row: the position of its entry, and the entry's value."""
 
+ALL_BITS = -1
+"""The value of rows on which every condition holds: families with but one, and special rows."""
+
 _NAME, _CHUNK, _WITHIN = "_name", "_chunk", "_within"
 
 _CHUNK_BITS = 4

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from evenflow.spark.compile.carriers import LONG
-from evenflow.spark.compile.expand import look_up
+from evenflow.spark.compile.expand import ALL_BITS, look_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -44,8 +44,6 @@ ONE = 1 << 63
 """Hashes are below this."""
 _COLUMN = 16
 """Bits of a column of pass masks, as long as a family does not need more."""
-_ALL = -1
-"""All bits of a mask."""
 ANY_CLOSED = "_any_closed"
 """Of a tuple: whether some gate is closed in its batch."""
 VERSION_BITS = 32
@@ -245,10 +243,11 @@ class PassBits:
 
     def columns(self) -> dict[str, SparkColumn]:
         """Return the columns by name, to be computed once per tuple."""
-        return {
-            _pass(number): F.when(_some_bit(_word, closable), _either(bits)).otherwise(_long(_ALL))
-            for number, (bits, closable) in enumerate(zip(self._bits, self._closable, strict=True))
-        }
+        made = {}
+        for number, (bits, closable) in enumerate(zip(self._bits, self._closable, strict=True)):
+            some_closed = _some_bit(_word, closable)
+            made[_pass(number)] = F.when(some_closed, _either(bits)).otherwise(_long(ALL_BITS))
+        return made
 
     def mask(self, family: Family, window: int) -> SparkColumn | None:
         """Return the mask of a family's window; None if all its conditions see all tuples."""
@@ -289,14 +288,14 @@ class PassBits:
         column, shift, bits = place
         if bits == 1:
             misses = F.col(_pass(column)).bitwiseAND(_long(1 << shift)) == 0
-            return F.when(misses, _long(_ALL))
+            return F.when(misses, _long(ALL_BITS))
         some = F.shiftrightunsigned(F.bitwise_not(F.col(_pass(column))), shift)
         some = some.bitwiseAND(_long((1 << bits) - 1))
         return F.when(some != 0, some)
 
 
 def _lost_bits(family: Family | None, condition: int) -> int:
-    return _ALL if family is not None and len(family.conditions) == 1 else 1 << condition
+    return ALL_BITS if family is not None and len(family.conditions) == 1 else 1 << condition
 
 
 def _some_bit(name: Callable[[int], str], wanted: Mapping[int, int]) -> SparkColumn:

@@ -10,8 +10,7 @@ from pyspark.sql import functions as F
 from evenflow.model import types as t
 from evenflow.spark.compile.carriers import LONG, to_slot
 from evenflow.spark.compile.columns import compile_expression
-from evenflow.spark.compile.entries import ALL_BITS
-from evenflow.spark.compile.expand import AT, VALUE, look_up
+from evenflow.spark.compile.expand import ALL_BITS, AT, VALUE, look_up
 from evenflow.spark.compile.types import to_spark
 
 if TYPE_CHECKING:

@@ -289,7 +289,7 @@ class StackBuilder:
         if not self._has_twins:
             return rows.select("*", ((lost != 0) | (at >= gated.twins)).alias(_DROPPED))
         # `_kept` is for Spark alone: what it finds twice it puts into a method of its own, and the
-        # method that all rows run through stays small; a batch takes 8 % longer without.
+        # method that all rows run through stays small.
         names = {"_lost": lost, "_kept": F.bitwise_not(lost)}
         # Spark would push the filter down, below the watermark even, and the whole computation
         # with it, and do it twice. It does not push through what differs by partition.

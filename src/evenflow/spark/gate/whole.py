@@ -70,7 +70,7 @@ def split_windows(
     ends = family.column(END).cast(pa.int64()).to_numpy()
     tuples = family.column(plan.count).to_numpy()
     limit = np.array([limits.get(int(end), ONE - 1) for end in ends], dtype=np.int64)
-    whole = (family.column(HASH).to_numpy() <= limit) | ~np.isin(ends, list(limits))
+    whole = family.column(HASH).to_numpy() <= limit
     windows = []
     for end, most in limits.items():
         here = ends == end
