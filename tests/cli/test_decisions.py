@@ -80,6 +80,8 @@ def test_decisions_are_given_as_json(invoke: Invoke, flow: str, state: Path) -> 
     assert told["flow"] == "metering"
     assert [d["decision"] for d in told["decisions"]] == [1, 2]
     assert told["decisions"][0]["measured"] == {"batch_seconds": {"u1": 1.04}}
+    newest = invoke("decisions", flow, "--state", state, "--json", "--last", "1")
+    assert [d["decision"] for d in json.loads(newest.stdout)["decisions"]] == [2]
 
 
 def test_a_flow_that_never_ran_has_none_to_show(invoke: Invoke, flow: str, tmp_path: Path) -> None:

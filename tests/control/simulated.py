@@ -86,6 +86,8 @@ class SimFlow:
         self.start = self.now
         self.gates: dict[str, float] = {}
         self.history: list[tuple[float, dict[str, float]]] = []
+        self.taken: list[float] = []
+        """When a batch got other gates than the one before."""
         self.decisions: list[Decision] = []
         self.outcomes: list[Outcome] = []
         self.delays: list[tuple[float, float]] = []
@@ -171,6 +173,8 @@ class SimFlow:
 
     def _finish(self, unit: SimUnit) -> None:
         unit.running = False
+        if unit.latched != self.gates:
+            self.taken.append(self.clock)
         unit.latched = dict(self.gates)
         unit.batches.append(self._batch(unit, self.now - unit.began))
         if unit.before > 0:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.control.simulated import SIX_RATE, SimFlow, loop_for, six, six_costs, surge
 
 from evenflow.control.catching_up import CatchingUp
+from evenflow.control.config import LoopConfig
 from evenflow.control.decision import Act
 from evenflow.control.facts import Batch, FlowFacts
 from evenflow.control.learned import GateHistory
@@ -143,7 +144,7 @@ def seen(known: CatchingUp, facts: FlowFacts) -> View:
 
 
 def test_it_takes_two_batches_to_have_caught_up() -> None:
-    known = CatchingUp()
+    known = CatchingUp(LoopConfig(warm_up=0))
     before = batch(0, 100)
     assert seen(known, look(before, started=100.5)).catching_up == {"u1"}
     first = batch(1, 100, first=True)
@@ -152,7 +153,7 @@ def test_it_takes_two_batches_to_have_caught_up() -> None:
 
 
 def test_a_unit_catches_up_as_long_as_more_waits_than_fits() -> None:
-    known = CatchingUp()
+    known = CatchingUp(LoopConfig(warm_up=0))
     first = batch(1, 100, behind=90_000, first=True)
     view = seen(known, look(first, batch(2, 20_000, behind=71_000), started=100.5))
     assert view.catching_up == {"u1"}
@@ -162,17 +163,19 @@ def test_a_unit_catches_up_as_long_as_more_waits_than_fits() -> None:
 
 
 def test_another_start_begins_anew_and_none_excuses_nothing() -> None:
-    known = CatchingUp()
+    known = CatchingUp(LoopConfig(warm_up=0))
     batches = batch(1, 100, first=True), batch(2, 100)
     assert seen(known, look(*batches, started=100.5)).catching_up == set()
     assert seen(known, look(*batches, started=103.5)).catching_up == {"u1"}
-    assert seen(CatchingUp(), look(*batches, started=None)).catching_up == set()
+    assert (
+        seen(CatchingUp(LoopConfig(warm_up=0)), look(*batches, started=None)).catching_up == set()
+    )
 
 
 def test_a_long_batch_that_does_not_tell_its_rows_is_no_surge_while_catching_up() -> None:
     last = batch(2, 100, seconds=200.0)
     begun = replace(batch(3, 0, seconds=0.0), seconds=None, rows=None, behind=None)
     facts = replace(look(batch(1, 100, first=True), last, started=100.5, under_way=begun), at=140.0)
-    view = seen(CatchingUp(), facts)
+    view = seen(CatchingUp(LoopConfig(warm_up=0)), facts)
     assert view.rates["u1"] > 1000.0
     assert view.pressure["u1"] == 100.0

@@ -335,9 +335,18 @@ def test_changes_per_minute_are_limited() -> None:
     flow = six(lambda t: SIX_RATE * (8.0 if int(t / 3) % 2 else 0.8))
     loop = loop_for(most_changes=6, reserve=2)
     flow.run(loop, 150.0)
-    times = [at for at, _ in flow.history]
+    times = flow.taken
     assert len(times) > 6
     assert all(sum(t <= at < t + 60 for at in times) <= 6 for t in times)
+
+
+def test_gates_that_no_batch_has_had_do_not_count_as_changes() -> None:
+    """A surge shows bit by bit: what is set while a batch is under way must not use up changes."""
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, END), counts=True)
+    loop = loop_for(six_costs(3.0))
+    flow.run(loop, BEGIN + 15)
+    assert len(flow.taken) < len(flow.history)
+    assert len(loop.snapshot().changes) == len(flow.taken)
 
 
 def test_answers_that_stay_late_squeeze_the_capacity() -> None:

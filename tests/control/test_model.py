@@ -102,6 +102,14 @@ def test_batches_that_take_long_without_rows_leave_less_capacity() -> None:
     assert flow_model(asked, COSTS, slower, 2.0).units[0].span == pytest.approx(1.2)
 
 
+def test_a_union_of_windows_costs_what_was_calibrated_in_all_its_parts() -> None:
+    facts = facts_of()
+    parts = replace(facts.units[0], families=(("a", "a", "b"), ("c",), ("a",)))
+    whole, several = (model_of(replace(facts, units=(u,))) for u in (facts.units[0], parts))
+    own = [sum(p.own for p in model.parts() if p.query == "a") for model in (whole, several)]
+    assert own[1] == pytest.approx(own[0])
+
+
 # Queries that share a gate.
 
 SHARED = {"a": (4.0, 0.0), "b": (1.0, 0.2), "d": (1.0, 0.0)}
@@ -168,8 +176,8 @@ def test_a_shared_gate_has_one_fraction_and_what_is_expected_happens(
     reading = COSTS.of_source("s") + max(COSTS.of_query(n).trunk for n in own)
     first = max(row[n] for n in own if n in "abe") * max(gate, keep["e"])
     second = max(row["a"], row["d"]) * gate
-    paid = sum(own[n] * gate for n in own if n in "ab") + own["e"] * keep["e"]
-    paid += (own["a"] + own["d"]) * gate
+    # One of them is in both families, and was calibrated as a whole.
+    paid = sum(own[n] * gate for n in own if n in "abd") + own["e"] * keep["e"]
     load = rates["u1"] * (reading + first + second + paid)
     assert model.load(rates, keep) == pytest.approx(load)
     if load != pytest.approx(capacity, rel=1e-9):

@@ -171,17 +171,20 @@ def test_a_dry_run_touches_nothing_but_what_was_left_shut(made: Made, tmp_path: 
     until(lambda: run.flow.clock > 20)
     control.stop()
     assert [gates for _, gates in flow.history] == [{}]
-    assert read_decisions(tmp_path)[0]["dry_run"] is True
+    opened, first, *_ = read_decisions(tmp_path)
+    assert (opened["act"], opened["before"], opened["applied"]) == ("open", {"a": 0.5}, True)
+    assert first["dry_run"] is True
     assert control.report()["shed"] == "dry-run"
 
 
-def test_switched_off_it_only_opens_what_was_left_shut(made: Made) -> None:
+def test_switched_off_it_only_opens_what_was_left_shut(made: Made, tmp_path: Path) -> None:
     flow = six(lambda _: SIX_RATE)
     flow.gates = {"a": 0.5}
     control, run = made(flow, Mode.OFF)
     assert run.looked == 0
     assert flow.gates == {}
     assert control.report() == {"shed": "off", "state": "off"}
+    assert [each["before"] for each in read_decisions(tmp_path)] == [{"a": 0.5}]
 
 
 def test_looks_that_fail_are_gone_over(made: Made) -> None:
@@ -199,7 +202,7 @@ def test_a_flow_that_can_never_be_looked_at_ends_the_loop(made: Made) -> None:
     assert "replaced" in control.report()["reason"]
 
 
-def test_if_the_loop_dies_gates_open_and_the_status_says_so(made: Made) -> None:
+def test_if_the_loop_dies_gates_open_and_the_status_says_so(made: Made, tmp_path: Path) -> None:
     flow = six(surge(SIX_RATE, 8.0, 10, 100))
     control, _ = made(flow)
     until(lambda: bool(flow.gates))
@@ -209,6 +212,9 @@ def test_if_the_loop_dies_gates_open_and_the_status_says_so(made: Made) -> None:
     told = control.report()
     assert told["state"] == "dead"
     assert "all gates were opened" in told["reason"]
+    last = read_decisions(tmp_path)[-1]
+    assert (last["act"], last["keep"], last["applied"]) == ("open", {}, True)
+    assert "has ended" in last["why"]
 
 
 def test_gates_that_cannot_be_opened_by_a_dying_loop_are_told(made: Made) -> None:

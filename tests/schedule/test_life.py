@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000
 COUNT = window("count(*) AS c")
-ALONE = COUNT.replace(" GROUP", " WHERE kwh > 1 GROUP")
-"""Counts in a slot of its own."""
+ALONE = window("count(*) AS c", where="kwh > 1", keys="n")
+"""Is a family of its own."""
+FILTERED = window("count(*) AS c", where="kwh > 1")
 REQUESTS = (Subscribe, Unsubscribe, Keep, Pause, Resume, Quarantine)
 
 
@@ -138,8 +139,10 @@ def test_pausing_ends_a_lease_and_resuming_begins_another() -> None:
     assert only(resumed).era.fates[number] is Fate.TAKEN
 
 
-def test_a_lease_whose_slot_counts_on_for_others_is_written_off_at_once() -> None:
-    queries = graph(a=COUNT, b=window("sum(kwh) AS s"), c=ALONE)
+@pytest.mark.parametrize("sql", [COUNT, FILTERED], ids=["same slot", "own slot"])
+def test_a_lease_whose_family_goes_on_is_written_off_at_once(sql: str) -> None:
+    """Rows of a family put something into slots that they do not use, too."""
+    queries = graph(a=sql, b=window("sum(kwh) AS s"), c=ALONE)
     life = begin(tuple(queries.values()))
     (a,), (b,) = (life.queries[name].numbers for name in "ab")
     (unit,) = life.units
@@ -152,13 +155,13 @@ def test_a_lease_whose_slot_counts_on_for_others_is_written_off_at_once() -> Non
     assert a not in {x.number for x in only(paused).leases}
     assert only(paused).written_off == {a: WrittenOff(2, 3)}
     resumed = apply(paused, queries, facts(paused, 40), Resume(name="a"))
-    # It shares its slot with nobody now; what was written off stays so.
+    # It is alone in its family now; what was written off stays so.
     again = apply(resumed, queries, facts(resumed, 60), Pause(name="a"))
     assert parts_to_write_off(resumed, again) == {}
     assert only(again).written_off == {a: WrittenOff(2, 3)}
     gone = apply(again, queries, facts(again, 70), Unsubscribe(name="a"))
     assert only(gone).written_off == {}
-    # If all who use a slot end at once it counts no further.
+    # If all of a family end at once it counts no further.
     both = apply(life, queries, known, Pause(name="a"), Pause(name="b"))
     assert parts_to_write_off(life, both) == {}
     assert {x.ended_us for x in only(both).leases if x.number in (a, b)} == {25 * SECOND}

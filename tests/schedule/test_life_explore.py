@@ -101,7 +101,7 @@ def _ago(us: int | None, zero: int) -> int | None:
 
 def batch(world: World) -> World:
     """A tuple arrives; windows that end by the one before it are answered."""
-    assert_ended_slots_rest(world.life)
+    assert_ended_families_rest(world.life)
     groups = arrived(world)
     closing = {key for key in groups if key[1] + _size(world.life, key[0]) <= world.now}
     answered = answers(world, {key: groups[key] for key in closing})
@@ -118,12 +118,12 @@ def batch(world: World) -> World:
     )
 
 
-def assert_ended_slots_rest(life: Life) -> None:
-    """What the slot of an ended lease counts is cut: nothing may be added to it any more."""
+def assert_ended_families_rest(life: Life) -> None:
+    """What the family of an ended lease holds is cut: nothing may be added to it any more."""
     for unit in life.units:
-        going_on = {(x.family, x.count) for x in unit.leases if x.ended_us is None}
-        ended = {(x.family, x.count) for x in unit.leases if x.ended_us is not None}
-        assert not going_on & ended, f"a slot of {unit.id} counts on"
+        going_on = {x.family for x in unit.leases if x.ended_us is None}
+        ended = {x.family for x in unit.leases if x.ended_us is not None}
+        assert not going_on & ended, f"a family of {unit.id} counts on"
 
 
 def arrived(world: World) -> dict[tuple[int, int, str], set[int]]:

@@ -79,6 +79,7 @@ def test_a_node_without_capacity_passes_nothing() -> None:
         ({"in1": 1}, {}, "rate.missing"),
         ({"in1": 1, "in2": -1}, {}, "number.invalid"),
         ({"in1": 1, "in2": math.nan}, {}, "number.invalid"),
+        ({"in1": 1e308, "in2": 1e308}, {"a1->b1": 0.0}, "number.invalid"),
         ({"in1": 1, "in2": math.inf}, {}, "number.invalid"),
         ({"in1": 1, "in2": 1, "in3": 1}, {}, "input.unknown"),
         ({"in1": 1, "in2": 1}, {"in3": 1}, "gate.unknown"),

@@ -121,6 +121,8 @@ def counts(status: dict[str, Any], query: str) -> dict[str, int]:
     shed = found["shed"].values()
     parts = [v for name, v in found.items() if name not in ("in", "shed")]
     assert found["in"] == sum(parts) + sum(shed), found
+    # What is filtered is what is left: of what is counted twice it would be below 0.
+    assert min(*parts, *shed) >= 0, found
     named = {**{n: v for n, v in found.items() if n != "shed"}, **found["shed"]}
     return {name: value for name, value in named.items() if value}
 

@@ -9,22 +9,20 @@ import pyarrow.parquet
 import pytest
 
 from evenflow.errors import ConfigError
-from evenflow.flow import Flow
 from evenflow.model.query import Sink
 from evenflow.spark.gate.shares import FOLDER
 from evenflow.spark.run import Run
 from evenflow.spark.unit import batch as unit_batch
-from evenflow.spark.unit.checkpoint import committed_offsets
+from evenflow.spark.unit.checkpoint import committed_batch
 from evenflow.spark.unit.unit_run import UnitRun
 from tests.spark.flows import MEMORY, Answers, counts, flow_over, lay, row, rows_of, until
-from tests.spark.reference import generate
+from tests.spark.gated import has_read, lay_file, lay_files, make, run_gated
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-KEYS = 40
 ONE = {
     "tumbling": "SELECT n, window.start AS w, count(*) AS c, sum(big) AS b FROM s "
     "WHERE id % 3 <> 0 "
@@ -60,46 +58,6 @@ FINE = {
     "fine": "SELECT n, window.start AS w, sum(big) AS b FROM s "
     "GROUP BY n, window(ts, '20 seconds', '1 second')",
 }
-
-
-def lay_files(folder: Path, files: int) -> None:
-    for number in range(files):
-        lay_file(folder, number)
-
-
-def lay_file(folder: Path, number: int) -> None:
-    rows = [
-        row(
-            id_ := number * 200 + i,
-            number * 7 + i / 20,
-            k=None if i % 11 == 0 else f"k{i % KEYS}",
-            n=i % KEYS,
-            big=id_,
-        )
-        for i in range(200)
-    ]
-    lay(folder / "s", *rows)
-
-
-def make(folder: Path, queries: dict[str, str]) -> Flow:
-    flow = flow_over(folder, watermark="5 seconds")
-    for name, sql in queries.items():
-        flow.sql(name, sql, MEMORY)
-    return flow
-
-
-def run_gated(
-    spark: SparkSession, flow: Flow, keep: dict[str, float], generated: bool = False
-) -> tuple[Answers, dict[str, Any]]:
-    run = Run(flow.spec(), spark, flow.state)
-    if generated:
-        generate(run.session)
-    run.set_gates(keep)
-    run.start(available_now=True).wait()
-    run.pause_units()
-    run.drain()
-    found = {q.name: rows_of(run.answers(q.name)) for q in flow.spec().queries}
-    return found, run.stop()
 
 
 @pytest.mark.parametrize(
@@ -184,7 +142,7 @@ def test_a_family_that_a_pause_left_one_condition(
     settled = (given[left].get(reason, 0) for reason in ("gate", "cut", "contributed"))
     assert sum(settled) == wanted[left]["contributed"]
     assert given[left]["gate"] > 0
-    for name in ("b1", "b2"):
+    for name in ("b1", "b2", paused):
         assert (some[name], given[name]) == (exact[name], wanted[name])
 
 
@@ -231,11 +189,6 @@ def live(
     run.drain()
     found = {q.name: rows_of(run.answers(q.name)) for q in flow.spec().queries}
     return found, run.stop()
-
-
-def has_read(run: UnitRun, folder: Path) -> bool:
-    last = len(list((folder / "s").glob("*.parquet"))) - 1
-    return f'"logOffset":{last}' in "".join(committed_offsets(run.directory.checkpoint))
 
 
 def test_gates_that_close_and_open_while_windows_are_open(
@@ -381,6 +334,63 @@ def test_executors_leave_out_what_is_not_whole(
         assert sum(each["gate"] for each in told) <= outs[-1][1]["text"]["gate"]
     assert outs[0] == outs[1]
     assert all(found["gate"] for found in outs[0][1].values())
+
+
+def test_the_share_kept_is_that_of_the_newest_answers(spark: SparkSession, tmp_path: Path) -> None:
+    """Batches that close no window say nothing new."""
+    flow = flow_over(tmp_path, watermark="5 seconds")
+    flow.sql("tumbling", QUERIES["tumbling"], MEMORY, every=0.05)
+    run = Run(flow.spec(), spark, flow.state)
+    run.set_gates({"tumbling": 0.3})
+    with run.start():
+        for number in (0, 1, 4, 5):
+            lay_file(tmp_path, number)
+            until(lambda: all(has_read(each, tmp_path) for each in run.runs))
+        until(lambda: run.answers("tumbling").num_rows > 0)
+        seen = committed_batch(run.runs[0].directory.checkpoint) or 0
+        lay(tmp_path / "s", row(9_000, 40))
+        until(lambda: (committed_batch(run.runs[0].directory.checkpoint) or 0) > seen)
+        assert run.status()["queries"]["tumbling"]["share_kept"] == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_what_is_not_whole_is_cut_for_a_kept_query_too(
+    spark: SparkSession, tmp_path: Path, keep: bool
+) -> None:
+    flow = flow_over(tmp_path, watermark="5 seconds")
+    flow.sql("other", QUERIES["other"], MEMORY, every=0.05)
+    run = Run(flow.spec(), spark, flow.state)
+    with run.start():
+        run.subscribe("q", ONE["tumbling"], MEMORY, every=0.05)
+        lay_file(tmp_path, 0)
+        until(lambda: all(has_read(each, tmp_path) for each in run.runs))
+        run.set_gates({"q": 0.3})
+        for _ in range(2):  # from the second on gates hold for sure
+            lay(tmp_path / "s", *(row(9_000 + i, 9, n=i % 40) for i in range(120)))
+            until(lambda: all(has_read(each, tmp_path) for each in run.runs))
+        if keep:
+            run.unsubscribe("q", keep=True)
+        lay_file(tmp_path, 8)
+        until(lambda: all(has_read(each, tmp_path) for each in run.runs))
+        run.pause_units()
+        run.drain()
+        given = counts(run.stop(), "q")
+    assert given["cut"] > 50
+    assert given["gate"] > 50
+
+
+def test_a_query_that_left_takes_its_gate_with_it(spark: SparkSession, tmp_path: Path) -> None:
+    flow = flow_over(tmp_path)
+    flow.sql("a", QUERIES["plain"], MEMORY, every=0.05)
+    with flow.start(spark) as run:
+        run.subscribe("b", QUERIES["plain"], MEMORY, every=0.05)
+        run.set_gates({"a": 0.5, "b": 0.0})
+        run.unsubscribe("b")
+        assert run.gates == {"a": 0.5}
+        run.subscribe("b", QUERIES["plain"], MEMORY, every=0.05)
+        lay_file(tmp_path, 0)
+        until(lambda: all(has_read(each, tmp_path) for each in run.runs))
+        until(lambda: run.answers("b").num_rows == 195)
 
 
 def test_gates_outlive_the_process(spark: SparkSession, tmp_path: Path) -> None:

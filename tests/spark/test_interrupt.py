@@ -9,6 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from evenflow.cli.command import INTERRUPTED
 from evenflow.spark.java import use_java
 
 if TYPE_CHECKING:
@@ -24,6 +25,33 @@ queries:
     sql: SELECT id, kwh * 2 AS twice FROM readings
     sink: {format: parquet, path: out/all}
 """
+
+
+DEADLINE = FLOW.replace("    sink:", "    deadline: 5 seconds\n    sink:")
+
+
+def test_an_interrupt_while_costs_are_measured_ends_between_two_calls(tmp_path: Path) -> None:
+    use_java()
+    file = tmp_path / "flow.yaml"
+    file.write_text(DEADLINE)
+    command = [sys.executable, "-m", "evenflow", "run", str(file), "--verbose", "--for", "60s"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            said = []
+            for line in process.stderr:
+                said.append(line)
+                if "measuring" in line:
+                    break
+            time.sleep(1.5)  # into a measurement
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == INTERRUPTED, err
+    assert "measuring" in said[-1]
+    assert "Traceback" not in err
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_interrupt_ends_the_run_after_its_batch(tmp_path: Path) -> None:

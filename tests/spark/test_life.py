@@ -16,6 +16,7 @@ from evenflow.bench.process_tree import descendants, heap_after_gc
 from evenflow.errors import ConfigError, QueryError, RunError
 from evenflow.flow import Flow
 from evenflow.model.query import Sink
+from evenflow.schedule.request import Subscribe, Unsubscribe
 from evenflow.spark import supervisor
 from evenflow.spark.run import Run
 from evenflow.spark.unit.checkpoint import committed_batch, watermark_after, watermark_of
@@ -98,6 +99,32 @@ def test_queries_come_go_pause_and_resume(spark: SparkSession, tmp_path: Path) -
     assert counts(status, "heir") == {"in": 16, "contributed": 16}
     assert counts(status, "m") == {"in": 16, "contributed": 16}
     assert counts(status, "p") == {"in": 16, "contributed": 16}
+
+
+def test_what_a_filter_counts_on_is_not_cut_for_a_paused_query(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The slot that counted for it goes on for the FILTER of another."""
+    grouped = "FROM s{} GROUP BY window(ts, '10 seconds')"
+    flow = flow_over(tmp_path, watermark="1 second")
+    some = "SELECT window.start AS w, count(*) AS c " + grouped.format(" WHERE n > 0")
+    both = "SELECT window.start AS w, count(*) AS c, count(*) FILTER (WHERE n > 0) AS f "
+    flow.sql("a", some, MEMORY, every=0.05)
+    flow.sql("b", both + grouped.format(""), MEMORY, every=0.05)
+    lay(tmp_path / "s", row(1, 1), row(2, 2, n=-1))
+    with flow.start(spark) as run:
+        read_all(run, tmp_path)
+        run.pause("a")
+        lay(tmp_path / "s", row(3, 3), row(4, 4))
+        read_all(run, tmp_path)
+        run.pause_units()
+        run.drain()
+        answers = run.answers("b")
+        status = run.stop()
+    assert windows(answers) == {0: 4}
+    assert windows(answers, "f") == {0: 3}
+    assert counts(status, "a") == {"in": 4, "cut": 1, "filtered": 1, "paused": 2}
+    assert counts(status, "b") == {"in": 4, "contributed": 4}
 
 
 def test_queries_over_several_sources_begin_after_all_that_was_read(
@@ -406,6 +433,12 @@ def test_a_query_that_cannot_be_built_is_refused_and_the_flow_goes_on(
         with pytest.raises(RunError) as caught:
             run.subscribe("bad", bad)
         assert "the function is ill" in caught.value.message
+        run.set_gates({"a": 0.5})
+        with pytest.raises(RunError):
+            run.change(Unsubscribe(name="a"), Subscribe(query=bad))
+        kept = {tuple(each.history.newest.values()) for each in run.runs}
+        assert kept == {(0.5,)}, "a change that was refused has opened a gate"
+        run.set_gates({})
         good = flow.stream("s").apply(well, "id BIGINT").query("good", MEMORY, every=0.05)
         run.subscribe("good", good)
         tens(tmp_path, 1)

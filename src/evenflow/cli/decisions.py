@@ -31,7 +31,10 @@ _MOST_GATES = 4
 @guarded
 def decisions(
     flow: FlowPath,
-    last: Annotated[int, typer.Option(min=1, help="Show the newest so many.")] = _MOST_SHOWN,
+    last: Annotated[
+        int | None,
+        typer.Option(min=1, help=f"Show the newest so many; {_MOST_SHOWN}, or all as JSON."),
+    ] = None,
     state: State = None,
     as_json: AsJson = False,
     format_: AsFormat = Format.TEXT,
@@ -47,9 +50,9 @@ def decisions(
     manifest_of(found.name, where)
     made = read_decisions(where)
     if wants_json(as_json, format_):
-        put_json({"flow": found.name, "decisions": made})
+        put_json({"flow": found.name, "decisions": made[-(last or len(made)) :]})
     else:
-        put(decisions_text(made[-last:]))
+        put(decisions_text(made[-(last or _MOST_SHOWN) :]))
 
 
 def decisions_text(made: Sequence[Mapping[str, Any]]) -> str:

@@ -140,6 +140,8 @@ def _control_lines(control: Mapping[str, Any]) -> list[str]:
     surge = control.get("highest_surge")
     if surge is not None:
         line += f"; can serve {cell_text(surge)} times what arrives"
+    if reason := control.get("reason"):
+        line += f"; that was before: {reason}"
     if behind := control.get("catching_up"):
         line += f"; nothing is shed for what waited before {', '.join(behind)} started"
     return [line]

@@ -14,6 +14,7 @@ from evenflow.control.demand import arrival_rate, backlog, gets_nothing
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from evenflow.control.config import LoopConfig
     from evenflow.control.facts import FlowFacts, UnitFacts
     from evenflow.control.view import View
 
@@ -40,14 +41,14 @@ class CatchingUp:
     tell the two apart any more.
     """
 
-    def __init__(self, warm_up: int = 0) -> None:
+    def __init__(self, config: LoopConfig) -> None:
         """Begin with no unit.
 
         Args:
-            warm_up: Batches after a start that may be slow for being cold: they do not show
+            config: Says which batches after a start may be slow for being cold: they do not show
                 whether a unit has caught up.
         """
-        self._warm_up = warm_up
+        self._config = config
         self._starts: dict[str, _Start] = {}
         """By unit, its latest start."""
 
@@ -73,11 +74,14 @@ class CatchingUp:
         return self._starts[unit.id].behind and not gets_nothing(unit, facts.at)
 
     def _tells(self, unit: UnitFacts) -> bool:
-        """Whether batches since the start show what waits, and what arrives: it takes two."""
+        """Whether batches since the start show what waits, and what arrives: it takes two.
+
+        If they come rarely, what the first leaves behind has to do.
+        """
         if unit.started is None:
             return False
         since = sum(1 for batch in unit.batches if batch.began >= unit.started)
-        return since >= max(2, self._warm_up)
+        return since >= (1 if self._config.is_rare(unit.every) else max(2, self._config.warm_up))
 
     def untold(self, facts: FlowFacts, view: View) -> Iterator[tuple[str, float]]:
         """Yield units that catch up and of which no decision has told, and how many rows wait."""

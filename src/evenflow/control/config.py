@@ -36,13 +36,18 @@ class LoopConfig:
     """What wider gates must bring to be worth a change, for the value that is kept already."""
 
     most_changes: int = 20
-    """Per minute. A few of them are kept back for surges and for opening at the end."""
+    """Per minute, of those that a batch has had. A few of them are kept back for surges and for
+    opening at the end."""
 
     reserve: int = 6
     """How many of them."""
 
     warm_up: int = 3
     """Batches of a unit that say nothing: the first ones compile."""
+
+    longest_warm_up: float = 30.0
+    """Seconds for which others wait for a unit to warm up whose batches come rarely. Then it is
+    reckoned with as calibrated."""
 
     stale: float = 5.0
     """Seconds after which facts are no longer acted on."""
@@ -56,8 +61,12 @@ class LoopConfig:
     dry_run: bool = False
     """Decide and record, but change nothing."""
 
+    def is_rare(self, every: float) -> bool:
+        """Return whether batches come so rarely that nobody can wait for a few of them."""
+        return every * self.warm_up > self.longest_warm_up
+
     def __post_init__(self) -> None:
-        for name in ("cores", "patience", "stale", "answer_within"):
+        for name in ("cores", "patience", "longest_warm_up", "stale", "answer_within"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise ConfigError(f"{name} must be above 0, not {value}")

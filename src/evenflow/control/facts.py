@@ -55,6 +55,8 @@ class UnitFacts:
     families: tuple[tuple[str, ...], ...]
     """Queries that share a row, by name; a query of a stateless unit is a family of its own."""
     active: bool
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """Of the rows that its batches read lately, by source."""
     shared: tuple[tuple[str, ...], ...] = ()
     """Queries with one gate, which keeps the largest of their fractions, by name."""
     batches: tuple[Batch, ...] = ()
@@ -73,6 +75,12 @@ class UnitFacts:
     def last(self) -> Batch | None:
         """The newest batch that is done."""
         return self.batches[-1] if self.batches else None
+
+    @property
+    def ended_at(self) -> float:
+        """When that was, in wall-clock seconds: the next one takes the gates that are set then."""
+        last = self.last
+        return float("-inf") if last is None else last.began + (last.seconds or 0.0)
 
     @property
     def newest(self) -> Batch | None:
@@ -146,8 +154,7 @@ def _stopped(unit: UnitFacts, at: float) -> bool:
     """Whether a unit does not run and may soon again; then nobody knows what it will need."""
     if unit.active:
         return False
-    last = unit.last
-    ended = unit.started if last is None else last.began + (last.seconds or 0.0)
+    ended = unit.started if unit.last is None else unit.ended_at
     return unit.under_way is not None or (ended is not None and at - ended < STANDS)
 
 

@@ -93,13 +93,14 @@ class Learned:
         """Yield what is missing because units have only begun.
 
         Not of units that an earlier process knew, as soon as it shows what arrives; nor of those
-        whose batches are far too long, if costs were calibrated: then these decide. Those that get
-        nothing do not keep the others waiting.
+        whose batches are far too long, or come so rarely that others would wait too long, if costs
+        were calibrated: then these decide. Those that get nothing do not keep the others waiting.
         """
         cold = [
             unit
             for unit, own in zip(facts.units, model.units, strict=True)
             if not self._knows(unit) and not self._is_urgent(unit, facts.at, own.span)
+            if not self._is_rare(unit, facts.at)
         ]
         others_wait = len(cold) < len(facts.units)
         for unit in cold:
@@ -118,6 +119,12 @@ class Learned:
 
     def _is_urgent(self, unit: UnitFacts, now: float, span: float) -> bool:
         return _lasts(unit, now) > LONG * span and self.costs.certainty(unit.queries) > 0
+
+    def _is_rare(self, unit: UnitFacts, now: float) -> bool:
+        if unit.started is None or unit.last is None or not self._config.is_rare(unit.every):
+            return False
+        old = now - unit.started > self._config.longest_warm_up
+        return old and self.costs.certainty(unit.queries) > 0
 
     def kept(self) -> dict[str, Kept]:
         """Return what another process can go on with, by unit."""
@@ -187,14 +194,13 @@ class Learned:
             fits: By the model nothing needs to be dropped.
             catching_up: Units whose answers are late because they stood still.
         """
-        span = max((unit.span for unit in model.units), default=0.0)
         if any(unit.id in catching_up for unit in facts.units):
             self._excused_at = facts.at
         settled_at = max(history.changed_at, self._excused_at)
-        since = max(self._judged_at, settled_at + 2 * span)
         late: dict[str, None] = {}
         worst = 0.0
         for unit, own in zip(facts.units, model.units, strict=True):
+            since = max(self._judged_at, settled_at + 2 * own.span)
             seconds = 0.0 if unit.last is None else unit.last.machine_seconds or 0.0
             least = unit.every + ATTAINABLE * own.fixed
             for name in unit.queries:
@@ -202,7 +208,7 @@ class Learned:
                 worst = max(worst, used)
                 if used > 1.0 and seconds > HEAVY * own.fixed:
                     late[name] = None
-        if facts.at - self._judged_at >= span:
+        if facts.at - self._judged_at >= min((unit.span for unit in model.units), default=0.0):
             self._judged_at = facts.at
             if late:
                 self.squeeze = max(self._config.least_squeeze, self.squeeze * SQUEEZED)

@@ -4,6 +4,9 @@ A surge is known when a batch has begun, and gates hold from the next one on: th
 take as long as its rows do. A limit makes it short. What waits meanwhile is not lost: it is planned
 for, and the limit grows with the gates that are set for it. Sources that cannot be limited while a
 flow runs say so once, and are left alone.
+
+Units that read the same source have one limit, that of the slowest. As long as what arrives fits it
+is never so low that rows pile up for another one, whose batches may come less often.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 SPANS = 1.5
 """How many spans the longest batch may take."""
 LEAST_ROWS, MOST_ROWS = 100, 10**9
+ROOM = 1.5
+"""How many times what arrives in a span a batch may read at least, if that fits."""
 CHANGE = 0.15
 """Limits that differ by less are the same."""
 
@@ -57,12 +62,18 @@ class Limits:
             gates: That are in force from the next batch on which has not been told its own.
         """
         rows: dict[str, float] = {}
+        needed: dict[str, float] = {}
+        fits = view.model.load(view.rates, {}) <= view.capacity
         for unit, own in zip(facts.units, view.model.units, strict=True):
-            most = _most_rows(view, own, _next_gates(unit, gates)) / max(1, len(unit.sources))
+            most = _most_rows(view, own, _next_gates(unit, gates))
             for source in unit.sources:
-                rows[source] = min(rows.get(source, most), most)
+                share = max(unit.shares.get(source, 0.0), 1 / len(unit.sources))
+                rows[source] = min(rows.get(source, share * most), share * most)
+                arriving = ROOM * view.rates[unit.id] * own.span if fits else 0.0
+                needed[source] = max(needed.get(source, 0.0), arriving)
         for source, most in rows.items():
-            limit, known = min(MOST_ROWS, max(LEAST_ROWS, round(most))), self._set.get(source)
+            wanted = round(max(LEAST_ROWS, most, needed[source]))
+            limit, known = min(MOST_ROWS, wanted), self._set.get(source)
             if source in self._refused:
                 continue
             if known is None or abs(limit - known) > CHANGE * known:

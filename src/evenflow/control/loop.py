@@ -101,7 +101,7 @@ class ControlLoop:
         self._learned = Learned(config, costs, kept)
         self._plans = plans or Plans()
         self._limits = Limits()
-        self._catching_up = CatchingUp(config.warm_up)
+        self._catching_up = CatchingUp(config)
         self._history = GateHistory()
         """Gates in force; its newest ones drop something if and only if the state is neither
         OPEN nor CLOSING. In a dry run: as if decisions had been made."""
@@ -119,6 +119,8 @@ class ControlLoop:
         """The gates in force were chosen for rows that had piled up, and no batch has had them."""
         self._number = last_number
         self._gaps: tuple[str, ...] = ("nothing was seen yet",)
+        self._seen_at = float("-inf")
+        """When it looked last."""
         self._view: View | None = None
         self._story: deque[tuple[str, str]] = deque(maxlen=_STORY_LENGTH)
 
@@ -126,6 +128,7 @@ class ControlLoop:
 
     def observe(self, facts: FlowFacts, now: float) -> list[Effect]:
         """Take one look."""
+        self._seen_at = now
         effects = self._give_up(now)
         self._gaps = self._missing(facts, now)
         if self._gaps:
@@ -181,7 +184,7 @@ class ControlLoop:
             gaps=self._gaps,
             pending=None if self._pending is None else self._pending.decision.number,
             decisions=self._number,
-            changes=tuple(self._changes),
+            changes=tuple(at for at in self._changes if self._seen_at - at < MINUTE),
             squeeze=self._learned.squeeze,
             corrections=tuple(
                 (unit.id, unit.fixed, unit.factor) for unit in (model.units if model else ())
@@ -295,7 +298,7 @@ class ControlLoop:
     def _wider(self, view: View) -> Choice | None:
         """Return wider gates if load has been low for long enough."""
         config = self._config
-        patience = 0.0 if self._piled and not view.piled else config.patience * view.span
+        patience = 0.0 if self._piled and not view.piled else config.patience * view.shortest_span
         while len(self._recent) > 1 and view.at - self._recent[1][0] >= 2 * patience:
             self._recent.popleft()
         since = self._recent[0][0]
@@ -338,7 +341,11 @@ class ControlLoop:
                 can be opened; they could stay shut for a minute otherwise.
         """
         keep, before = _dropping(choice.keep), dict(self._history.now)
-        if _alike(keep, before) or not self._may_change(now, spare):
+        while self._changes and now - self._changes[0] >= MINUTE:
+            self._changes.popleft()
+        replaced = self._last_is_unused(facts)
+        counted = len(self._changes) - replaced
+        if _alike(keep, before) or counted + spare >= self._config.most_changes:
             return []
         effects = self._replace_measured(now)
         self._number += 1
@@ -354,6 +361,8 @@ class ControlLoop:
             expected=self._expected(view, choice),
             dry_run=self._config.dry_run,
         )
+        if replaced:
+            self._changes.pop()
         self._changes.append(now)
         self._recent.clear()
         self._piled = view.piled
@@ -364,10 +373,15 @@ class ControlLoop:
             return [*effects, *self._settle(now, None)]
         return [*effects, SetGates(number=self._number, keep=keep)]
 
-    def _may_change(self, now: float, spare: int) -> bool:
-        while self._changes and now - self._changes[0] >= MINUTE:
-            self._changes.popleft()
-        return len(self._changes) + spare < self._config.most_changes
+    def _last_is_unused(self, facts: FlowFacts) -> bool:
+        """Whether no batch has had the gates of the last change: one that follows replaces it.
+
+        A surge shows bit by bit while a batch is under way; of gates that are set meanwhile it is
+        the last that count.
+        """
+        if not self._changes:
+            return False
+        return not any(unit.ended_at >= self._changes[-1] for unit in facts.units)
 
     def _expected(self, view: View, choice: Choice) -> dict[str, Any]:
         load = view.model.load(view.pressure, choice.keep)
@@ -424,7 +438,7 @@ class ControlLoop:
             for unit in facts.units
             if view.rates[unit.id] > 0
         }
-        if not all(after.values()) and view.at - change.at < MEASURING * view.span:
+        if not all(after.values()) and view.at - change.at < MEASURING * view.longest_span:
             return []
         self._measured = None
         measured = {

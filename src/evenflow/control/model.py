@@ -9,6 +9,7 @@ a network for planners.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -256,6 +257,8 @@ def calibrated_unit(
     running = [name for name in unit.queries if facts.queries[name].running]
     trunk = max((costs.of_query(name).trunk for name in running), default=0.0)
     reading = sum(map(costs.of_source, unit.sources)) / max(1, len(unit.sources))
+    # A UNION ALL has several parts, and was calibrated as a whole.
+    parts = Counter(name for each in facts.units for family in each.families for name in family)
     return UnitModel(
         id=unit.id,
         sources=unit.sources,
@@ -264,7 +267,7 @@ def calibrated_unit(
         families=tuple(
             replace(made, name=name)
             for name, family in _named(unit.families)
-            if (made := _family(family, facts, costs, gates)).parts
+            if (made := _family(family, facts, costs, gates, parts)).parts
         ),
         fixed=fixed,
         factor=1.0,
@@ -289,12 +292,14 @@ def _family(
     facts: FlowFacts,
     costs: Costs,
     gates: Mapping[str, tuple[str, ...]],
+    parts: Mapping[str, int],
 ) -> FamilyModel:
     running = [name for name in names if facts.queries[name].running]
     by_gate: dict[tuple[str, ...], float] = {}
     for name in running:
         gate = gates.get(name, (name,))
-        by_gate[gate] = by_gate.get(gate, 0.0) + costs.of_query(name).own
+        own = costs.of_query(name).own / parts[name]
+        by_gate[gate] = by_gate.get(gate, 0.0) + own
     return FamilyModel(
         row=max((costs.of_query(name).row for name in running), default=0.0),
         parts=tuple(_part(gate, own, facts) for gate, own in by_gate.items()),

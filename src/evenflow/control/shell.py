@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
 
 from evenflow.control.config import LoopConfig
-from evenflow.control.decision import Record, SetGates, SetLimit
+from evenflow.control.decision import Act, Decision, Outcome, Record, SetGates, SetLimit
 from evenflow.control.journal import Journal
 from evenflow.control.loop import ControlLoop
 from evenflow.control.measured import RateTrace, keep_network, measured_network
@@ -99,7 +99,7 @@ class Control:
         self._run = run
         run.also_told["control"] = self.report
         if self._mode is not Mode.ON and self._is_shut():
-            run.set_gates({})
+            self._open_gates(f"shedding is {self._mode.value}, and gates were left shut")
         if self._mode is Mode.OFF:
             return
         if self._survey is not None:
@@ -225,12 +225,31 @@ class Control:
         for source in self._limited:
             self._known_run.set_limit(source, None)
 
+    def _open_gates(self, why: str) -> None:
+        """Open all gates without asking the core, and record it."""
+        before = dict(self._known_run.gates)
+        self._known_run.set_gates({})
+        journal, now = self._journal or Journal(self._state), self._clock()
+        number = journal.last_number() + 1
+        decision = Decision(
+            number=number,
+            at=now,
+            act=Act.OPEN,
+            keep={},
+            before=before,
+            facts={},
+            why=why,
+            expected={},
+        )
+        journal.write(decision.as_json())
+        journal.write(Outcome(number=number, at=now, applied=True).as_json())
+
     def _die(self, why: str) -> None:
         self.died = why
         try:
             self._lift_limits()
             if self._mode is Mode.ON and self._is_shut():
-                self._known_run.set_gates({})
+                self._open_gates(f"the control loop has ended: {why}")
                 self.died = f"{why}; all gates were opened"
         except Exception:  # noqa: BLE001  # the top of the shell
             _log.exception("gates could not be opened")

@@ -69,9 +69,14 @@ class View:
         return any(self.pressure[unit] > PILED * rate for unit, rate in self.rates.items())
 
     @property
-    def span(self) -> float:
-        """The longest time that batches should take."""
+    def longest_span(self) -> float:
+        """The longest time that batches of some unit should take."""
         return max((unit.span for unit in self.model.units), default=1.0)
+
+    @property
+    def shortest_span(self) -> float:
+        """The same of the unit whose batches come most often: it shows first how load changes."""
+        return min((unit.span for unit in self.model.units), default=1.0)
 
     @property
     def highest_surge(self) -> float | None:

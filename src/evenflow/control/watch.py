@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from evenflow.control.facts import NEVER, Batch, FlowFacts, QueryFacts, UnitFacts
 from evenflow.model.operator import Shed, upstream
 from evenflow.schedule.request import QueryState
-from evenflow.spark.unit.under_way import batch_under_way, offset_lines
+from evenflow.spark.unit.under_way import batch_under_way, is_committed, offset_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -109,6 +109,7 @@ def _unit(
         sources=tuple(dict.fromkeys(unit.sources)),
         every=unit.every,
         families=_families(unit),
+        shares=_shares(run),
         shared=_shared(unit),
         active=run.active,
         batches=tuple(shared[: len(done)]),
@@ -121,6 +122,16 @@ def _unit(
 def _families(unit: Unit) -> tuple[tuple[str, ...], ...]:
     rows = tuple(tuple(member.query for member in family.members) for family in unit.families)
     return rows + tuple((branch.query,) for branch in unit.branches)
+
+
+def _shares(run: UnitRun) -> dict[str, float]:
+    """Return the shares of a unit's sources in the rows of its latest batches."""
+    rows: dict[str, int] = {}
+    for report in list(run.pace.reports)[-MOST_BATCHES:]:
+        for source, count in run.by_source(report.rows):
+            rows[source] = rows.get(source, 0) + count
+    total = sum(rows.values())
+    return {source: count / total for source, count in rows.items()} if total else {}
 
 
 def _shared(unit: Unit) -> tuple[tuple[str, ...], ...]:
@@ -180,9 +191,14 @@ def _counted(
 def _waiting(
     run: Watched, unit: UnitRun, done: Sequence[Batch], begun: Sequence[Batch], now: float
 ) -> int | None:
-    """Return rows that wait now, and no batch that is known of has taken."""
+    """Return rows that wait now, and no batch that is known of has taken.
+
+    Not in the moment in which a batch is committed and not reported: it has taken some of them.
+    """
     known = [*done, *begun]
-    return _waiting_behind(run, unit, known[-1].number, now) if known else None
+    if not known or is_committed(unit.directory.checkpoint, known[-1].number + 1):
+        return None
+    return _waiting_behind(run, unit, known[-1].number, now)
 
 
 def _waiting_behind(run: Watched, unit: UnitRun, batch: int, at: float) -> int | None:

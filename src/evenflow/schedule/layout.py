@@ -108,7 +108,7 @@ class UnitLayout:
     eras: tuple[Era, ...] = ()
     """In their order, the present one last; those that no state counts any more are left out."""
     written_off: Mapping[int, WrittenOff] = field(default_factory=dict)
-    """By part: of its leases that ended while the slot that counts went on for others."""
+    """By part: of its leases that ended while their families went on for others."""
     donors: tuple[str | None, ...] = ()
     """By source: the unit behind whose reading this one began; None if it read the source from its
     beginning."""

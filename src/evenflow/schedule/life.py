@@ -237,14 +237,15 @@ def _touched(life: Life, queries: Mapping[str, QueryLife]) -> set[int]:
 
 
 def parts_to_write_off(before: Life, after: Life) -> dict[str, set[int]]:
-    """Return, by unit, the parts whose leases a change ends while others use the same slot.
+    """Return, by unit, the parts whose leases a change ends while their families go on.
 
-    What the state holds of them cannot be told later: `Facts.in_state` has to.
+    Rows of the others may count in their slots then: what the state holds of them cannot be told
+    later. `Facts.in_state` has to.
     """
     states = {number: q.state for q in after.queries.values() for number in q.numbers}
     found: dict[str, set[int]] = {}
     for unit in before.units:
-        ending = {x.number for x in unit.leases if _ends(x, states) and _is_shared(x, unit, states)}
+        ending = {x.number for x in unit.leases if _ends(x, states) and _goes_on(x, unit, states)}
         if ending:
             found[unit.id] = ending
     return found
@@ -257,10 +258,10 @@ def _ends(lease: Lease, states: Mapping[int, QueryState]) -> bool:
     return _FATES[states[lease.number]] is not Fate.TAKEN
 
 
-def _is_shared(lease: Lease, unit: UnitLayout, states: Mapping[int, QueryState]) -> bool:
-    """Whether the slot that counts for a lease goes on counting for another one."""
+def _goes_on(lease: Lease, unit: UnitLayout, states: Mapping[int, QueryState]) -> bool:
+    """Whether the family of a lease goes on for another one."""
     return any(
-        (each.family, each.count) == (lease.family, lease.count)
+        each.family == lease.family
         and each.ended_us is None
         and each.number in states
         and _FATES[states[each.number]] is Fate.TAKEN
@@ -275,7 +276,7 @@ def _without_ended(unit: UnitLayout, states: Mapping[int, QueryState], facts: Fa
     written_off = {n: each for n, each in unit.written_off.items() if n in states}
     in_state = facts.in_state.get(unit.id, {})
     for lease in unit.leases:
-        if _ends(lease, states) and _is_shared(lease, unit, states):
+        if _ends(lease, states) and _goes_on(lease, unit, states):
             known = written_off.get(lease.number, WrittenOff())
             written_off[lease.number] = known + in_state.get(lease.number, WrittenOff())
             continue

@@ -99,7 +99,7 @@ class Checker:
     def broken(self, load: Mapping[str, float]) -> Iterator[str]:
         """Return nodes that are overloaded."""
         for name, capacity in self._capacities:
-            if load[name] > capacity * (1 + TOLERANCE):
+            if not load[name] <= capacity * (1 + TOLERANCE):
                 yield f"node {name} has load {load[name]:g}, its capacity is {capacity:g}"
 
     def below(self, rates: Mapping[str, float], throughput: Mapping[str, float]) -> Iterator[str]:
@@ -109,7 +109,7 @@ class Checker:
         full = self._propagation.spread(rates, self._propagation.arc_fractions({})).throughput
         for position, name, floor in self._floors:
             wanted = floor * full[position]
-            if throughput[name] < wanted * (1 - TOLERANCE):
+            if not throughput[name] >= wanted * (1 - TOLERANCE):
                 yield f"query {name} gets {throughput[name]:g}, its floor is {wanted:g}"
 
     def _faults(self, plan: SheddingPlan) -> Iterator[str]:
@@ -123,7 +123,7 @@ class Checker:
         told = {"objective": plan.objective, **plan.load, **plan.throughput}
         found = {"objective": objective, **load, **throughput}
         for name, value in found.items():
-            if abs(value - told.get(name, -1.0)) > TOLERANCE * max(1.0, abs(value)):
+            if not abs(value - told.get(name, -1.0)) <= TOLERANCE * max(1.0, abs(value)):
                 yield f"it tells {told.get(name)} for {name}, which is {value:g}"
 
 

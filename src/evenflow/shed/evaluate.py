@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evenflow.errors import NetworkError
 from evenflow.shed.propagate import Propagation, checked_rates
 
 if TYPE_CHECKING:
@@ -71,6 +72,9 @@ class _Evaluation:
 
     def outcome(self) -> Outcome:
         limits = [math.inf] * len(self._capacity)
+        open_ = self._propagation.limited(self._rates, self._kept, limits)
+        if not all(map(math.isfinite, (*open_.load, *open_.output))):
+            raise NetworkError("number.invalid", "are too large to reckon with", ("rates",))
         for _ in range(SWEEPS):
             before = list(limits)
             for node in self._node_order():

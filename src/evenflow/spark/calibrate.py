@@ -19,8 +19,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from evenflow.errors import RunError
 from evenflow.model.costs import Costs, QueryCost
 from evenflow.model.operator import Source, upstream
 from evenflow.model.unit import Kind
@@ -30,14 +33,17 @@ from evenflow.spark.compile.stack import Bounds, StackBuilder
 from evenflow.spark.compile.trunk import TrunkBuilder
 from evenflow.spark.compile.types import struct
 from evenflow.spark.gate.history import OPEN
+from evenflow.spark.interrupt import end_if_interrupted, put_off_interrupt
 from evenflow.spark.processor_time import processor_seconds
-from evenflow.spark.record import record
+from evenflow.spark.record import record, recorded_files
 from evenflow.spark.session import is_one_process
 from evenflow.spark.source.sources import Sources
 from evenflow.spark.state.directory import StateDirectory
+from evenflow.spark.unit.failure import failure_of
 from evenflow.spark.unit.stateless import plan_stateless
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
@@ -129,26 +135,41 @@ def calibrate(
 
     Raises:
         ConfigError: A source gave no tuples.
-        RunError: A source cannot be read.
+        RunError: A source cannot be read, or nothing could be measured.
+        KeyboardInterrupt: Ctrl-C, put off until Spark has done what it was doing.
     """
     say = on_step or (lambda _: None)
     say(f"recording {rows:,} tuples of each source to measure costs")
-    record(session, spec, folder, rows)
-    say(f"measuring {len(spec.queries)} queries, each alone")
-    return _Calibration(session, spec, folder, rounds, time.monotonic() + budget).run()
+    with put_off_interrupt() as interrupted:
+        record(session, spec, folder, rows, interrupted)
+        say(f"measuring {len(spec.queries)} queries, each alone")
+        deadline = time.monotonic() + budget
+        try:
+            return _Calibration(session, spec, folder, rounds, deadline, interrupted, say).run()
+        except (PySparkException, Py4JJavaError) as exc:
+            raise RunError(f"Spark failed: {failure_of(str(exc)).reason}") from exc
 
 
 class _Calibration:
     """Measures one flow."""
 
     def __init__(
-        self, session: SparkSession, spec: FlowSpec, folder: Path, rounds: int, deadline: float
+        self,
+        session: SparkSession,
+        spec: FlowSpec,
+        folder: Path,
+        rounds: int,
+        deadline: float,
+        interrupted: threading.Event,
+        say: Callable[[str], None],
     ) -> None:
         self._session = session
         self._spec = spec
         self._folder = folder
         self._rounds = rounds
         self._deadline = deadline
+        self._interrupted = interrupted
+        self._say = say
         self._sources = Sources(session, spec, StateDirectory(folder / "state"))
         self._cores = session.sparkContext.defaultParallelism
         self._samples: dict[str, DataFrame] = {}
@@ -163,7 +184,12 @@ class _Calibration:
             for query in self._spec.queries:
                 if self._is_late():
                     break
-                alone[query.name] = self._alone((query,))
+                try:
+                    alone[query.name] = self._alone((query,))
+                except (PySparkException, Py4JJavaError) as exc:
+                    # A function of the user's that fails on a tuple is for the run to deal with.
+                    reason = failure_of(str(exc)).reason
+                    self._say(f"the cost of {query.name} is guessed: {reason}")
             rows = self._shared_rows(alone)
             return Costs(
                 measured_at=time.time(),
@@ -213,8 +239,8 @@ class _Calibration:
 
     def _hold(self, source: Source) -> None:
         schema = struct(source.schema)
-        path = str(self._folder / source.name)
-        frame = self._session.read.schema(schema).parquet(path).repartition(self._cores).cache()
+        files = map(str, recorded_files(self._folder / source.name))
+        frame = self._session.read.schema(schema).parquet(*files).repartition(self._cores).cache()
         self._counts[source.name] = frame.count()
         self._samples[source.name] = frame
 
@@ -274,6 +300,7 @@ class _Calibration:
 
     def _seconds(self, work: Callable[[], None]) -> float:
         """Return the processor time of some work; on a cluster, time on all cores."""
+        end_if_interrupted(self._interrupted)
         own = is_one_process(self._session.conf.get("spark.master", "local") or "local")
         spent, began = processor_seconds(os.getpid()), time.monotonic()
         work()

@@ -17,12 +17,14 @@ from evenflow.errors import ConfigError, RunError
 from evenflow.model import kafka
 from evenflow.model.flow import FlowSpec, Reader
 from evenflow.spark.compile.trunk import MISFIT
+from evenflow.spark.interrupt import end_if_interrupted
 from evenflow.spark.sink.demux import answer_schema
 from evenflow.spark.source.generator_options import GENERATORS
 from evenflow.spark.source.sources import Sources
 from evenflow.spark.state.directory import StateDirectory
 
 if TYPE_CHECKING:
+    import threading
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -41,15 +43,26 @@ _PATIENCE_SECONDS = 10.0
 """How long it may give nothing after that, before what there is must do."""
 
 
-def record(session: SparkSession, spec: FlowSpec, folder: Path, rows: int) -> FlowSpec:
-    """Record up to `rows` tuples of each source; return the flow reading them instead."""
+def record(
+    session: SparkSession,
+    spec: FlowSpec,
+    folder: Path,
+    rows: int,
+    interrupted: threading.Event | None = None,
+) -> FlowSpec:
+    """Record up to `rows` tuples of each source; return the flow reading them instead.
+
+    Raises:
+        KeyboardInterrupt: `interrupted` was set.
+    """
     state = StateDirectory(folder / "recording")
     sources = Sources(session, _bounded(spec, rows), state)
     sources.start(available_now=False)
     try:
         for source in spec.sources():
             finite = _is_finite(spec.readers[source.name])
-            _record_source(sources, source, folder / source.name, rows, finite=finite)
+            recorder = _Recorder(rows, interrupted)
+            _record_source(sources, source, folder / source.name, recorder, finite=finite)
     finally:
         sources.stop()
     return recorded(spec, folder)
@@ -102,19 +115,24 @@ def recorded_rows(spec: FlowSpec, folder: Path) -> dict[str, list[int]]:
     """Return the number of rows in each recorded file, by source."""
     return {
         source.name: [
-            pyarrow.parquet.read_metadata(p).num_rows
-            for p in sorted((folder / source.name).glob("*.parquet"))
-            if p.name != _END
+            pyarrow.parquet.read_metadata(file).num_rows
+            for file in recorded_files(folder / source.name)
         ]
         for source in spec.sources()
     }
 
 
+def recorded_files(folder: Path) -> list[Path]:
+    """Return the files of a source's tuples, without the last, which was never in the source."""
+    return [file for file in sorted(folder.glob("*.parquet")) if file.name != _END]
+
+
 class _Recorder:
     """Keeps the tuples of a stream until there are enough."""
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows: int, interrupted: threading.Event | None) -> None:
         self._left = rows
+        self._interrupted = interrupted
         self.tables: list[pa.Table] = []
         self.last_at = time.monotonic()
 
@@ -127,25 +145,23 @@ class _Recorder:
             self._left -= table.num_rows
             self.last_at = time.monotonic()
 
-    @property
-    def done(self) -> bool:
-        return self._left <= 0
+    def is_done(self) -> bool:
+        """Return whether there are enough, or no more to be expected."""
+        end_if_interrupted(self._interrupted)
+        patience = _PATIENCE_SECONDS if self.tables else _FIRST_SECONDS
+        return self._left <= 0 or time.monotonic() - self.last_at > patience
 
 
 def _record_source(
-    sources: Sources, source: Source, folder: Path, rows: int, *, finite: bool
+    sources: Sources, source: Source, folder: Path, recorder: _Recorder, *, finite: bool
 ) -> None:
-    recorder = _Recorder(rows)
     frame = sources.open(source)
     if MISFIT in frame.columns:
         frame = frame.filter(F.col(MISFIT).isNull())
     writer = frame.writeStream.foreachBatch(recorder)
     query = (writer.trigger(availableNow=True) if finite else writer).start()
     try:
-        while query.isActive and not recorder.done:
-            patience = _PATIENCE_SECONDS if recorder.tables else _FIRST_SECONDS
-            if time.monotonic() - recorder.last_at > patience:
-                break
+        while query.isActive and not recorder.is_done():
             time.sleep(0.05)
         failure = query.exception()
         if failure is not None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -26,6 +25,7 @@ from evenflow.spark.answering import answer
 from evenflow.spark.compile.gates import GatePlan
 from evenflow.spark.control_socket import ControlSocket
 from evenflow.spark.definitions import Definitions
+from evenflow.spark.interrupt import put_off_interrupt
 from evenflow.spark.live_status import make_status
 from evenflow.spark.session import make_session, own_session
 from evenflow.spark.sink.cursor import MOST_ANSWERS, Cursor
@@ -430,25 +430,6 @@ class Run:
         return status | {name: tell() for name, tell in self.also_told.items()}
 
 
-@contextmanager
-def _interrupt() -> Iterator[threading.Event]:
-    """Yield what the first Ctrl-C sets, instead of ending a call to Spark in the middle."""
-    happened = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield happened
-        return
-
-    def note(*_: object) -> None:
-        signal.signal(signal.SIGINT, before)
-        happened.set()
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield happened
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def run_flow(  # noqa: PLR0913  # the options of the command
     spec: FlowSpec,
     *,
@@ -469,9 +450,10 @@ def run_flow(  # noqa: PLR0913  # the options of the command
     """
     run = Run(spec, session, state, master=master, replace=replace)
     try:
-        run.start(available_now=available_now, beside=beside)
-        with suppress(KeyboardInterrupt), _interrupt() as interrupted:
-            run.wait(seconds=seconds, on_progress=on_progress, until=interrupted)
+        with put_off_interrupt() as interrupted:
+            run.start(available_now=available_now, beside=beside)
+            with suppress(KeyboardInterrupt):
+                run.wait(seconds=seconds, on_progress=on_progress, until=interrupted)
         run.pause_units()
         if drain:
             run.drain()

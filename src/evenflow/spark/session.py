@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from evenflow.errors import EnvironmentFaultError
 from evenflow.spark.archive import archive_flags
 from evenflow.spark.connector import kafka_jars
+from evenflow.spark.interrupt import put_off_interrupt
 from evenflow.spark.java import use_java
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def make_session(
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in made.items():
         builder = builder.config(key, value)
-    with _put_off_interrupt() as interrupted, _class_path(jars):
+    with put_off_interrupt(all_=True) as interrupted, _class_path(jars):
         session = builder.getOrCreate()
     if interrupted.is_set():
         session.stop()
@@ -110,20 +111,6 @@ def make_session(
         # PySpark's handler would cancel the running batch. Ctrl-C ends ours after it.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     return session
-
-
-@contextmanager
-def _put_off_interrupt() -> Iterator[threading.Event]:
-    """Yield what a Ctrl-C sets meanwhile. A JVM whose start is broken off lives on without us."""
-    happened = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield happened
-        return
-    before = signal.signal(signal.SIGINT, lambda *_: happened.set())
-    try:
-        yield happened
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

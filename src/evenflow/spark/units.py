@@ -19,6 +19,7 @@ from evenflow.schedule.life import Facts, change, parts_to_write_off
 from evenflow.schedule.request import QueryState, Subscribe
 from evenflow.spark.compile.stack import NOT_YET
 from evenflow.spark.gate.history import ControlHistory
+from evenflow.spark.gate.shares import shares_file
 from evenflow.spark.sink.cursor import close_cursors
 from evenflow.spark.sink.sinks import open_sinks
 from evenflow.spark.state.manifest import Manifest, write_manifest
@@ -177,7 +178,12 @@ class Units:
         planned = self._decide(requests, self.facts())
         draft, new = planned.life, _new_queries(requests, planned)
         self._open_sinks(new.values())
-        prepared = self._prepared(draft, new)
+        try:
+            prepared = self._prepared(draft, new)
+        except EvenflowError:
+            # What was built was told its gates as they would be now.
+            self.set_gates(self._keep)
+            raise
         stopping = [id_ for id_ in self.runs if id_ in prepared or _is_idle(draft, id_)]
         for id_ in stopping:
             self.runs[id_].stop()
@@ -230,7 +236,10 @@ class Units:
         }
         for name in run.charge.delivering - delivering:
             for sink in self.sinks[name]:
-                for file in sink.files(run.unit.id, batch):
+                files = sink.files(run.unit.id, batch)
+                if sink.by_executors:
+                    files.append(shares_file(sink, run.unit.id, batch))
+                for file in files:
                     file.unlink(missing_ok=True)
 
     def _decide(self, requests: Sequence[Request], facts: Facts) -> Outcome:
@@ -247,6 +256,7 @@ class Units:
             self._manifest, life=life, definitions=self._definitions.to_keep(life)
         )
         write_manifest(self._directory.manifest, self._manifest)
+        self._keep = {name: kept for name, kept in self._keep.items() if name in life.queries}
         self._directory.keep_units({layout.id for layout in life.units})
 
     def _keep_seed(self, layout: UnitLayout, facts: Facts) -> None:

@@ -220,6 +220,50 @@ def test_floors_that_cannot_be_met_are_told(invoke: Invoke, network: Path) -> No
     assert "error[floors.unmet]" in result.stderr
 
 
+def test_floors_that_cannot_be_met_at_the_greatest_rates_leave_no_plans(
+    invoke: Invoke, network: Path, tmp_path: Path
+) -> None:
+    network.write_text(FIGURE_1.replace("weight: 1.0", "floor: 0.5"))
+    plans = tmp_path / "plans"
+    result = invoke("shed", "plan", network, "--max", RATES, "--out", plans)
+    assert result.exit_code == 2
+    assert "error[floors.unmet]" in result.stderr
+    assert not plans.exists()
+
+
+def test_a_picture_tells_where_floors_do_not_fit(
+    invoke: Invoke, network: Path, tmp_path: Path
+) -> None:
+    """They fit at the greatest rates, where the cheap input serves the floor, and not at others."""
+    network.write_text(UNION)
+    picture = tmp_path / "plans.svg"
+    options = ("--max", RATES, "--out", tmp_path / "plans", "--plot", picture)
+    assert invoke("shed", "plan", network, *options).exit_code == 0
+    assert "floors do not fit" in picture.read_text()
+
+
+UNION = """
+evenflow: 1
+nodes: {N: {capacity: 1.0}}
+operators:
+  a: {node: N, inputs: [in1], cost: 10.0}
+  b: {node: N, inputs: [in2], cost: 1.0}
+  u: {node: N, inputs: [a, b], kind: union, cost: 0.0}
+queries: {q: {output: u, floor: 0.5}}
+"""
+
+
+@pytest.mark.parametrize(("method", "says"), [("d-fit", "without a number"), ("solver", "plan ")])
+def test_a_plan_without_a_number_is_not_told_as_none(
+    invoke: Invoke, network: Path, tmp_path: Path, method: str, says: str
+) -> None:
+    plans = tmp_path / "plans"
+    invoke("shed", "plan", network, "--max", RATES, "--out", plans, "--method", method)
+    assert says in invoke("shed", "select", plans, "--rates", RATES).stdout
+    small = invoke("shed", "select", plans, "--rates", "in1=0.01,in2=0.01").stdout
+    assert small.startswith("no plan needed")
+
+
 BAD_PLANNING = [
     (("--max", "in1=1"), "rate.missing"),
     (("--max", "in1=1,in2=-1"), "number.invalid"),

@@ -9,7 +9,13 @@ import pytest
 from tests.shed.fit.test_cut import network
 
 from evenflow.shed.fit.cut import cut
-from evenflow.shed.fit.mapping import Key, head_flows, merge_tails, share_vectors
+from evenflow.shed.fit.mapping import (
+    Key,
+    count_share_vectors,
+    head_flows,
+    merge_tails,
+    share_vectors,
+)
 from evenflow.shed.program import program_of
 
 if TYPE_CHECKING:
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(("shares", "heads"), [(1, 2), (5, 2), (9, 2), (4, 3), (3, 4)])
 def test_shares_meet_any_division_to_their_factor(shares: int, heads: int) -> None:
     vectors = share_vectors(shares, heads)
+    assert len(vectors) == count_share_vectors(shares, heads)
     assert np.allclose(vectors.sum(axis=1), 1.0)
     draw = np.random.default_rng(heads)
     wanted = draw.dirichlet(np.full(heads, 0.5), 2000)

@@ -120,6 +120,8 @@ def plan(
     begun = time.perf_counter()
     index = make_index(file.network, method, assigned("max", max_), epsilon, file.workload)
     seconds = time.perf_counter() - begun
+    # Floors that cannot be met at the greatest rates are told now, not when the rates are there.
+    index.select(index.max_rates)
     write_plans(out, index)
     if plot is not None:
         write_picture(plot, index)
@@ -158,10 +160,14 @@ def _put_plan(network: Network, plan: SheddingPlan, as_data: bool, *, selected: 
     if as_data:
         put_json(report)
     else:
-        chosen = (
-            "" if not selected else f"plan {'none needed' if plan.plan is None else plan.plan}\n\n"
-        )
-        put(chosen + plan_text(network, report))
+        put((f"{_chosen(plan)}\n\n" if selected else "") + plan_text(network, report))
+
+
+def _chosen(plan: SheddingPlan) -> str:
+    if plan.plan is not None:
+        return f"plan {plan.plan}"
+    needed = any(kept < 1 for kept in plan.keep.values())
+    return "plan without a number: it was made now, or at the nodes" if needed else "no plan needed"
 
 
 def _rounded(value: Any) -> Any:

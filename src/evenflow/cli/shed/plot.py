@@ -18,7 +18,8 @@ STEPS = 120
 POINTS = 400
 """Of a line."""
 COLOURS = ("#cfe2f3", "#d9ead3", "#fff2cc", "#f4cccc", "#d9d2e9", "#d0e0e3", "#fce5cd", "#ead1dc")
-OPEN = "#ffffff"
+OPEN, NONE = "#ffffff", "#b7b7b7"
+"""Where nothing is dropped, and where no plan fits."""
 
 
 def check_inputs(inputs: tuple[str, ...]) -> None:
@@ -68,7 +69,7 @@ def _no_date(form: str) -> dict[str, Any]:
 
 
 def _regions(axes: Any, index: PlanIndex) -> None:
-    """Colour each rate by its plan; white where nothing is dropped."""
+    """Colour each rate by its plan; white where nothing is dropped, grey where nothing fits."""
     from matplotlib.colors import ListedColormap
 
     across, up = index.network.inputs
@@ -76,28 +77,34 @@ def _regions(axes: Any, index: PlanIndex) -> None:
     seen: dict[object, int] = {}
     cells = []
     for row in range(STEPS):
-        plans = [
-            index.select({across: (column + 0.5) * wide / STEPS, up: (row + 0.5) * high / STEPS})
+        rates = [
+            {across: (column + 0.5) * wide / STEPS, up: (row + 0.5) * high / STEPS}
             for column in range(STEPS)
         ]
-        cells.append(
-            [
-                1 + seen.setdefault(plan.plan, len(seen)) % len(COLOURS)
-                if any(kept < 1 for kept in plan.keep.values())
-                else 0
-                for plan in plans
-            ]
-        )
+        cells.append([_colour(index, each, seen) for each in rates])
+    if any(len(COLOURS) + 1 in row for row in cells):
+        axes.plot([], [], "s", color=NONE, label="floors do not fit")
     axes.imshow(
         cells,
         origin="lower",
         extent=(0, wide, 0, high),
         aspect="auto",
         interpolation="nearest",
-        cmap=ListedColormap([OPEN, *COLOURS]),
+        cmap=ListedColormap([OPEN, *COLOURS, NONE]),
         vmin=-0.5,
-        vmax=len(COLOURS) + 0.5,
+        vmax=len(COLOURS) + 1.5,
     )
+
+
+def _colour(index: PlanIndex, rates: dict[str, float], seen: dict[object, int]) -> int:
+    """Return the number of a colour; plans get theirs in the order in which they are seen."""
+    try:
+        plan = index.select(rates)
+    except NetworkError:
+        return len(COLOURS) + 1
+    if all(kept >= 1 for kept in plan.keep.values()):
+        return 0
+    return 1 + seen.setdefault(plan.plan, len(seen)) % len(COLOURS)
 
 
 def _boundary(axes: Any, index: PlanIndex) -> None:

@@ -10,7 +10,13 @@ import numpy as np
 
 from evenflow.shed.fit.column_sum import column_sum
 from evenflow.shed.fit.levels import levels, next_levels
-from evenflow.shed.fit.mapping import Key, head_flows, merge_tails, share_vectors
+from evenflow.shed.fit.mapping import (
+    Key,
+    count_share_vectors,
+    head_flows,
+    merge_tails,
+    share_vectors,
+)
 from evenflow.shed.fit.table import Table, inside_triangle, without_useless
 
 if TYPE_CHECKING:
@@ -80,6 +86,9 @@ def make_table(part: Part, terms: Terms, below: Mapping[str, Table]) -> Table | 
         terms: Those of its tree.
         below: Tables of its children, made under the same terms.
     """
+    ways = (count_share_vectors(terms.shares, heads) for heads in merge_tails(part).values())
+    if max(ways, default=0) > terms.most_entries:
+        return None
     maker = _Maker(part, terms, below)
     choices = maker.all_choices()
     if choices is None:

@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +40,11 @@ def merge_tails(part: Part) -> dict[Tail, int]:
     }
     feeding = {tail: int(np.count_nonzero(row > 0.0)) for tail, row in rows.items()}
     return {tail: count for tail, count in feeding.items() if count > 1}
+
+
+def count_share_vectors(shares: int, heads: int) -> int:
+    """Return how many ways `share_vectors` finds."""
+    return comb((shares + 1) * (heads - 1), heads - 1)
 
 
 def share_vectors(shares: int, heads: int) -> Numbers:

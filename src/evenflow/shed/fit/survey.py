@@ -112,6 +112,8 @@ def terms_of_root(survey: Survey, max_rates: Numbers, loss: float, most_entries:
         tops = values * np.minimum(max_rates, 1.0 / strains)
     certain = loss < MOST_LOSS
     rounding, shares = _budget(1.0 - min(loss, MOST_LOSS), survey.merges)
+    if loss >= 1.0:
+        shares = 1  # the fewest ways to divide a flow, where many branches merge
     least = least_score(survey)
     if certain:
         each = [float(top) for top in tops if top > 0.0]

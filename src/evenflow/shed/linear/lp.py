@@ -131,6 +131,8 @@ class FragmentLp:
         plan = self._uniform.plan(own)
         if plan is None:
             raise self._nothing_fits(own)
+        if faults := self.checker.faults(plan):
+            raise InternalError(f"the uniform drop does not fit: {faults[0]}")
         return plan
 
     def _nothing_fits(self, rates: Mapping[str, float]) -> NetworkError:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _KNOWN = 16
-"""Fractions that the file remembers: so many changes may come while a batch is running."""
+"""Fractions that the file remembers: so many changes may come between the beginning of a batch and
+its end, also if it is done again only after a restart."""
 _DIGITS = 20
 _AHEAD_US = 200_000
 """How long after it is written a fraction begins to hold."""

@@ -99,10 +99,15 @@ class ControlHistory:
     def _append(self, row: GateRow) -> None:
         line = _line(row)
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        with self._file.open("ab") as file:
-            file.write(line.encode())
-            file.flush()
-            os.fsync(file.fileno())
+        with self._file.open("ab", buffering=0) as file:
+            end = file.tell()
+            try:
+                file.write(line.encode())
+                os.fsync(file.fileno())
+            except OSError:
+                # Half a row, of a disk that is full, must not stand before the next one.
+                file.truncate(end)
+                raise
         self._rows.append(row)
 
 

@@ -49,8 +49,13 @@ def write_shares(
     lines = [json.dumps(_line(size, window)) for size, window in windows]
     for sink in sinks:
         if sink.by_executors:
-            answers = sink.target(unit, batch)
-            _write(answers.parent / FOLDER / f"{answers.stem}.json", lines)
+            _write(shares_file(sink, unit, batch), lines)
+
+
+def shares_file(sink: AnswerSink, unit: str, batch: int) -> Path:
+    """Return where the shares of a batch stand, beside the answers of a sink of files."""
+    answers = sink.target(unit, batch)
+    return answers.parent / FOLDER / f"{answers.stem}.json"
 
 
 def _line(size_us: int, window: Window) -> Mapping[str, object]:
@@ -65,8 +70,12 @@ def _line(size_us: int, window: Window) -> Mapping[str, object]:
     }
 
 
-def _moment(us: int) -> str:
-    return (_EPOCH + timedelta(microseconds=us)).isoformat()
+def _moment(us: int) -> str | None:
+    """Return an instant as text; None beyond the years that have one, which Spark does not mind."""
+    try:
+        return (_EPOCH + timedelta(microseconds=us)).isoformat()
+    except OverflowError:
+        return None
 
 
 def _write(file: Path, lines: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from evenflow.spark.sink.kafka import KafkaSink, write_together
 from evenflow.spark.sink.remote import deliver_remotely
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
     from pyspark.sql import Column, DataFrame
 
@@ -81,6 +81,8 @@ class Delivery:
     """Wall-clock seconds after which the batch's tuples arrived: when the batch before began."""
     answered: dict[int, int] = field(default_factory=dict)
     """Answers delivered by this process, by part."""
+    answering: frozenset[int] = frozenset()
+    """Parts that had answers in the last batch."""
     _first: bool = True
     """No batch has been delivered yet: the next one may be one that is done again."""
 
@@ -123,6 +125,7 @@ class Delivery:
             self._remove_others(batch, written)
             self._first = False
         self._note(apart, rows)
+        self.answering = frozenset(rows)
         self.many = sum(rows.values()) > MANY_ANSWERS
         return apart
 
@@ -221,11 +224,20 @@ class Delivery:
         except Exception as exc:  # noqa: BLE001  # a function of the user's
             self.failing.setdefault(query, f"its sink failed: {type(exc).__name__}: {exc}"[:300])
 
-    def note_shares(self, dropped: Mapping[str, list[tuple[int, Window]]], batch: int) -> None:
-        """Take what gates dropped of the windows that a batch has closed, by query."""
+    def note_shares(
+        self, dropped: Mapping[str, list[tuple[int, Window]]], answering: Container[str], batch: int
+    ) -> None:
+        """Take what gates dropped of the windows that a batch has closed, by query.
+
+        Args:
+            dropped: Windows with their sizes in microseconds.
+            answering: Queries that have answered; of the others the batch tells nothing new.
+            batch: Which.
+        """
         for query, windows in dropped.items():
             progress = self.progress.setdefault(query, QueryProgress())
-            progress.share_kept = smallest_share(window for _, window in windows)
+            if windows or query in answering:
+                progress.share_kept = smallest_share(window for _, window in windows)
             if windows and query not in self.failing:
                 try:
                     write_shares(self.sinks.get(query, ()), windows, self.unit, batch)
@@ -258,6 +270,7 @@ class StackBatches:
     """The `foreachBatch` function of a stack. Spark calls it for one batch at a time."""
 
     plans: tuple[AnswerPlan, ...]
+    """Also of parts that are kept: what of their windows is not whole is cut as well."""
     counts: tuple[str, ...]
     """Columns that hold counts."""
     told: Told
@@ -278,16 +291,20 @@ class StackBatches:
         )
         self._tell_shares(apart, batch)
         self.tally.batch(apart.totals, self.delivery.failing_parts, apart.cut)
-        self.rejects.take((), apart.answer_samples)
+        samples = apart.answer_samples
+        self.rejects.take((), {n: samples[n] for n in samples if n in self.delivery.queries})
         self.told.batch_done(batch)
 
     def _tell_shares(self, apart: Apart, batch: int) -> None:
         """Write beside the answers which windows are not there for all keys."""
+        queries = self.delivery.queries
         dropped: dict[str, list[tuple[int, Window]]] = {}
         for plan in self.plans:
-            windows = apart.windows.get(plan.number, ())
-            dropped.setdefault(plan.query, []).extend((plan.size_us, each) for each in windows)
-        self.delivery.note_shares(dropped, batch)
+            if plan.number in queries:
+                windows = apart.windows.get(plan.number, ())
+                dropped.setdefault(plan.query, []).extend((plan.size_us, each) for each in windows)
+        answering = {queries[number] for number in self.delivery.answering}
+        self.delivery.note_shares(dropped, answering, batch)
 
     @property
     def layout(self) -> UnitLayout:

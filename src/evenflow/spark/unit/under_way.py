@@ -41,7 +41,7 @@ def batch_under_way(checkpoint: Path, done: int) -> UnderWay | None:
     log = checkpoint / "offsets" / str(number)
     try:
         began = log.stat().st_mtime
-        if (checkpoint / "commits" / str(number)).exists():
+        if is_committed(checkpoint, number):
             return None
         ends = log.read_text().splitlines()[HEADER:]
         before = checkpoint / "offsets" / str(done)
@@ -50,6 +50,11 @@ def batch_under_way(checkpoint: Path, done: int) -> UnderWay | None:
         # Not begun, or cleaned away while we looked.
         return None
     return UnderWay(number, began, tuple(map(rows_between, starts, ends)))
+
+
+def is_committed(checkpoint: Path, batch: int) -> bool:
+    """Return whether a batch is over, whether Spark has reported it or not."""
+    return (checkpoint / "commits" / str(batch)).exists()
 
 
 def offset_lines(checkpoint: Path, batch: int) -> list[str]:

@@ -205,12 +205,10 @@ class UnitRun:
         ).build()
         answers, plans = AnswerCompiler(self.unit).compile(stack)
         counts = tuple(s.name for s in self.unit.slots if s.function == "count")
-        delivery = self._delivery()
-        delivered = tuple(plan for plan in plans if plan.number in delivery.queries)
         tally = StackTally(self.charge.layout)
         self._observes = trunk.why is not None or can_reject(self.unit)
         return answers, StackBatches(
-            delivered, counts, told, tally, delivery, self._rejects, self.history
+            plans, counts, told, tally, self._delivery(), self._rejects, self.history
         )
 
     def _delivery(self) -> Delivery:
