@@ -191,6 +191,11 @@ class LivingSet:
             # It shares all it can with the first, the slot that counts included.
             sql = made[0].sql.replace("SELECT ", "SELECT max(id) AS newest, ", 1)
             made[1] = replace(made[0], name=made[1].name, sql=sql)
+            if made[0].where is None and made[0].fails is None and self.rng.random() < 0.5:
+                # Or all but that: the family has two conditions.
+                even = "id % 2 = 0"
+                sql = sql.replace(" GROUP BY ", f" WHERE {even} GROUP BY ", 1)
+                made[1] = replace(made[1], sql=sql, where=even)
         return made
 
     def _sink(self, name: str) -> Sink:

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from evenflow.control.journal import read_decisions
 from evenflow.control.shell import Control
@@ -22,9 +23,10 @@ from evenflow.spark.run import Run, run_flow
 from tests.spark.flows import MEMORY, flow_over, lay, row, until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 SUM = (
     "SELECT k, window(ts, '5 seconds') AS w, sum(n) AS n FROM s GROUP BY k, window(ts, '5 seconds')"
@@ -87,6 +89,28 @@ def test_costs_are_measured_each_query_alone(spark: SparkSession, tmp_path: Path
     # A family shares its row.
     assert costs.queries["a"].row == costs.queries["b"].row
     assert all(0.0 < cost.certainty <= 1.0 for cost in costs.queries.values())
+
+
+@pytest.mark.usefixtures("_quick")
+def test_a_query_that_fails_on_the_sample_is_guessed(spark: SparkSession, tmp_path: Path) -> None:
+    """The flow starts all the same; what is in no source, as NULLs, does not fail either."""
+    flow = flow_over(tmp_path)
+    fails = F.udf(lambda _: 1 // 0, "bigint")
+    adds = F.udf(lambda id_: id_ + 1, "bigint")
+    for name, function in (("bad", fails), ("good", adds)):
+        applied = flow.stream("s").apply(_selecting(function), "id BIGINT")
+        applied.query(name, MEMORY)
+    lay(tmp_path / "s", *(row(i, i) for i in range(50)))
+    said: list[str] = []
+    costs = calibrate(
+        spark, flow.spec(), tmp_path / "sample", rows=50, rounds=1, on_step=said.append
+    )
+    assert set(costs.queries) == {"good"}
+    assert any("the cost of bad is guessed" in line for line in said)
+
+
+def _selecting(function: Callable[[str], Column]) -> Callable[[DataFrame], DataFrame]:
+    return lambda frame: frame.select(function("id").alias("id"))
 
 
 @pytest.mark.usefixtures("_quick")
