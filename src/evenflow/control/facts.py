@@ -55,7 +55,7 @@ class UnitFacts:
     families: tuple[tuple[str, ...], ...]
     """Queries that share a row, by name; a query of a stateless unit is a family of its own."""
     active: bool
-    shares: Mapping[str, float] = field(default_factory=dict)
+    source_shares: Mapping[str, float] = field(default_factory=dict)
     """Of the rows that its batches read lately, by source."""
     shared: tuple[tuple[str, ...], ...] = ()
     """Queries with one gate, which keeps the largest of their fractions, by name."""

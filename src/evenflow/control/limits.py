@@ -67,7 +67,7 @@ class Limits:
         for unit, own in zip(facts.units, view.model.units, strict=True):
             most = _most_rows(view, own, _next_gates(unit, gates))
             for source in unit.sources:
-                share = max(unit.shares.get(source, 0.0), 1 / len(unit.sources))
+                share = max(unit.source_shares.get(source, 0.0), 1 / len(unit.sources))
                 rows[source] = min(rows.get(source, share * most), share * most)
                 arriving = ROOM * view.rates[unit.id] * own.span if fits else 0.0
                 needed[source] = max(needed.get(source, 0.0), arriving)

@@ -109,7 +109,7 @@ def _unit(
         sources=tuple(dict.fromkeys(unit.sources)),
         every=unit.every,
         families=_families(unit),
-        shares=_shares(run),
+        source_shares=_source_shares(run),
         shared=_shared(unit),
         active=run.active,
         batches=tuple(shared[: len(done)]),
@@ -124,7 +124,7 @@ def _families(unit: Unit) -> tuple[tuple[str, ...], ...]:
     return rows + tuple((branch.query,) for branch in unit.branches)
 
 
-def _shares(run: UnitRun) -> dict[str, float]:
+def _source_shares(run: UnitRun) -> dict[str, float]:
     """Return the shares of a unit's sources in the rows of its latest batches."""
     rows: dict[str, int] = {}
     for report in list(run.pace.reports)[-MOST_BATCHES:]:

@@ -16,14 +16,17 @@ from tests.shed.fit.small_trees import (
     small_tree,
     value_of,
 )
+from tests.shed.fit.test_cut import network
 from tests.shed.fit.test_merge_inputs import chains
 from tests.shed.random_network import random_network
 
 from evenflow.shed.fit.central import c_fit
 from evenflow.shed.fit.exchange.distributed import d_fit
 from evenflow.shed.linear.exact import Exact
+from evenflow.shed.linear.lp import Lp
 from evenflow.shed.network import Network
 from evenflow.shed.network_data import network_from_data
+from evenflow.shed.plan_index import make_index
 from evenflow.shed.program import program_of
 
 TREES = int(os.environ.get("EVENFLOW_TREES", "30"))
@@ -106,3 +109,13 @@ def test_four_inputs_at_a_tenth_keep_the_bound() -> None:
         at_boundary = rates * draw.uniform(1.0, 1.3) / full
         value = value_of(program, index.select(at_boundary).flows, at_boundary)
         assert value >= 0.9 * optimum(exact, program, at_boundary) - 1e-9
+
+
+def test_many_branches_of_a_merge_make_the_division_coarser_not_the_plans_endless() -> None:
+    """Eight branches in parts of what 5 % asks for would be 10^13 ways to divide a flow."""
+    inputs = [f"in{i}" for i in range(8)]
+    merging = network("AB", {"q": "c"}, u=("A", *inputs), c=("B", "u"))
+    index = make_index(merging, "c-fit", dict.fromkeys(inputs, 1.0), 0.05)
+    assert index.report()["error"] == 1.0
+    rates = dict(zip(inputs, (1.0, 1.0, 0.2, 0.0, 0.1, 1.0, 1.0, 0.7), strict=True))
+    assert index.select(rates).objective > 0.5 * Lp(merging).plan(rates).objective > 0.0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenflow.shed.fit.levels import Spread, choose_spread
+from evenflow.shed.fit.mapping import count_share_vectors, merge_tails
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +37,8 @@ class Survey:
     taps: int
     merges: int
     """Most merges in a row on the way to a tap."""
+    branches: int = 1
+    """Most that feed one merge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +76,7 @@ def survey_of(part: Part, below: Mapping[str, Survey]) -> Survey:
         strains=tuple(tuple(row.tolist()) for row in strains),
         taps=len(part.taps) + sum(each.taps for each in below.values()),
         merges=part.merges + max((each.merges for each in below.values()), default=0),
+        branches=max([1, *merge_tails(part).values(), *(each.branches for each in below.values())]),
     )
 
 
@@ -112,8 +116,9 @@ def terms_of_root(survey: Survey, max_rates: Numbers, loss: float, most_entries:
         tops = values * np.minimum(max_rates, 1.0 / strains)
     certain = loss < MOST_LOSS
     rounding, shares = _budget(1.0 - min(loss, MOST_LOSS), survey.merges)
-    if loss >= 1.0:
-        shares = 1  # the fewest ways to divide a flow, where many branches merge
+    if not certain:
+        ways = {n: count_share_vectors(n, survey.branches) for n in range(1, shares + 1)}
+        shares = max((n for n in ways if ways[n] <= most_entries), default=1)
     least = least_score(survey)
     if certain:
         each = [float(top) for top in tops if top > 0.0]
