@@ -245,12 +245,14 @@ class Control:
         journal.write(Outcome(number=number, at=now, applied=True).as_json())
 
     def _die(self, why: str) -> None:
-        self.died = why
+        """End, and say so when all is done that is left to do."""
+        told = why
         try:
             self._lift_limits()
             if self._mode is Mode.ON and self._is_shut():
                 self._open_gates(f"the control loop has ended: {why}")
-                self.died = f"{why}; all gates were opened"
+                told = f"{why}; all gates were opened"
         except Exception:  # noqa: BLE001  # the top of the shell
             _log.exception("gates could not be opened")
-            self.died = f"{why}; gates stay as they are"
+            told = f"{why}; gates stay as they are"
+        self.died = told
