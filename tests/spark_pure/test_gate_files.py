@@ -12,6 +12,7 @@ from evenflow.spark.gate.history import ControlHistory
 from evenflow.spark.gate.shares import shares_file, write_shares
 from evenflow.spark.gate.whole import Window
 from evenflow.spark.sink.answer_sink import DriverSink
+from evenflow.spark.sink.files import remove_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,3 +60,19 @@ def test_windows_of_years_that_have_no_text_are_written_too(tmp_path: Path, end_
     told = json.loads(line)
     assert told["end"] is None
     assert (told["share"], told["contributed"], told["gate"]) == (0.5, 3, 4)
+
+
+def test_what_cannot_be_removed_stops_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A sink's folder may be gone or broken when answers are taken back."""
+    in_the_way = tmp_path / "folder"
+    in_the_way.write_text("in the way")
+    stuck = tmp_path / "stuck"
+    stuck.mkdir()
+    removed = tmp_path / "removed"
+    removed.touch()
+    remove_files([in_the_way / "_shares" / "a.json", tmp_path / "none", stuck, removed])
+    assert not removed.exists()
+    (record,) = caplog.records
+    assert str(stuck) in record.getMessage()

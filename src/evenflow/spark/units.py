@@ -21,6 +21,7 @@ from evenflow.spark.compile.stack import NOT_YET
 from evenflow.spark.gate.history import ControlHistory
 from evenflow.spark.gate.shares import shares_file
 from evenflow.spark.sink.cursor import close_cursors
+from evenflow.spark.sink.files import remove_files
 from evenflow.spark.sink.sinks import open_sinks
 from evenflow.spark.state.manifest import Manifest, write_manifest
 from evenflow.spark.unit.checkpoint import (
@@ -239,8 +240,7 @@ class Units:
                 files = sink.files(run.unit.id, batch)
                 if sink.by_executors:
                     files.append(shares_file(sink, run.unit.id, batch))
-                for file in files:
-                    file.unlink(missing_ok=True)
+                remove_files(files)
 
     def _decide(self, requests: Sequence[Request], facts: Facts) -> Outcome:
         return change(self.life, requests, self._definitions.queries, facts)
