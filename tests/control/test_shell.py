@@ -15,7 +15,7 @@ from tests.control.simulated import SIX_RATE, SimFlow, six, six_costs, surge
 
 from evenflow.cli.shed.network_file import read_network
 from evenflow.control import shell as shell_module
-from evenflow.control.journal import read_decisions
+from evenflow.control.journal import Journal, read_decisions
 from evenflow.control.mode import Mode
 from evenflow.control.shell import Control
 from evenflow.control.stored import Survey, read_corrections
@@ -224,6 +224,23 @@ def test_gates_that_cannot_be_opened_by_a_dying_loop_are_told(made: Made) -> Non
     run.refused = "no"
     control._look_at = None  # type: ignore[assignment]
     until(lambda: control.died is not None and "stay" in control.died)
+
+
+def test_a_journal_that_cannot_be_written_keeps_no_gate_shut(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = six(surge(SIX_RATE, 8.0, 10, 100))
+    control, _ = made(flow)
+    until(lambda: bool(flow.gates))
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Journal, "write", full)
+    control._look_at = None  # type: ignore[assignment]
+    until(lambda: control.died is not None)
+    assert flow.gates == {}
+    assert "all gates were opened" in control.report()["reason"]
 
 
 def test_a_change_that_the_run_refuses_is_recorded(made: Made, tmp_path: Path) -> None:

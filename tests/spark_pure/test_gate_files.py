@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+import resource
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from evenflow.spark.gate.history import ControlHistory
-from evenflow.spark.gate.shares import shares_file, write_shares
+from evenflow.spark.gate.shares import remove_shares, shares_file, write_shares
 from evenflow.spark.gate.whole import Window
 from evenflow.spark.sink.answer_sink import DriverSink
-from evenflow.spark.sink.files import remove_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,6 +40,23 @@ def test_half_a_row_does_not_stand_before_the_next(
     assert [again.of(batch).keep for batch in (0, 1)] == [{1: 0.5}, {1: 0.2}]
 
 
+def test_a_row_of_which_the_disk_took_half_was_not_written(tmp_path: Path) -> None:
+    file = tmp_path / "gates.jsonl"
+    history = ControlHistory(file)
+    history.ask({1: 0.5})
+    history.begin(0)
+    history.ask({1: 0.2})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 40, before[1]))
+    try:
+        with pytest.raises(OSError, match="half a row"):
+            history.begin(1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert history.begin(1).keep == {1: 0.2}
+    assert ControlHistory(file).of(1).keep == {1: 0.2}
+
+
 class _Files(DriverSink):
     by_executors = True
 
@@ -62,17 +79,14 @@ def test_windows_of_years_that_have_no_text_are_written_too(tmp_path: Path, end_
     assert (told["share"], told["contributed"], told["gate"]) == (0.5, 3, 4)
 
 
-def test_what_cannot_be_removed_stops_nothing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A sink's folder may be gone or broken when answers are taken back."""
-    in_the_way = tmp_path / "folder"
-    in_the_way.write_text("in the way")
-    stuck = tmp_path / "stuck"
-    stuck.mkdir()
-    removed = tmp_path / "removed"
-    removed.touch()
-    remove_files([in_the_way / "_shares" / "a.json", tmp_path / "none", stuck, removed])
-    assert not removed.exists()
-    (record,) = caplog.records
-    assert str(stuck) in record.getMessage()
+def test_shares_of_a_folder_that_is_gone_are_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    sink: Any = _Files(folder)
+    remove_shares(sink, "u1", 7)
+    folder.write_text("in the way")
+    remove_shares(sink, "u1", 7)
+    folder.unlink()
+    write_shares([sink], [(10_000_000, Window(4 * 10**15, 0.5, 3, 4, 0))], "u1", 7)
+    assert shares_file(sink, "u1", 7).exists()
+    remove_shares(sink, "u1", 7)
+    assert not shares_file(sink, "u1", 7).exists()

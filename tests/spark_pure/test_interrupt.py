@@ -58,3 +58,12 @@ def test_a_second_ctrl_c_breaks_off_unless_all_are_put_off(all_: bool) -> None:
     assert signal.getsignal(signal.SIGINT) is before
     with pytest.raises(KeyboardInterrupt):
         end_if_interrupted(interrupted)
+
+
+def test_one_within_another_is_the_same_one() -> None:
+    with put_off_interrupt() as outer, put_off_interrupt() as inner:
+        signal.raise_signal(signal.SIGINT)
+        assert outer.is_set()
+        assert inner.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)

@@ -199,19 +199,28 @@ class Learned:
         settled_at = max(history.changed_at, self._excused_at)
         late: dict[str, None] = {}
         worst = 0.0
+        stays_late = False
         for unit, own in zip(facts.units, model.units, strict=True):
-            since = max(self._judged_at, settled_at + 2 * own.span)
+            settled = settled_at + 2 * own.span
+            since = max(self._judged_at, settled)
+            # The next answers of units whose batches come less often are not there to judge by.
+            recent = max(settled, facts.at - 2 * max(own.span, unit.every))
             seconds = 0.0 if unit.last is None else unit.last.machine_seconds or 0.0
             least = unit.every + ATTAINABLE * own.fixed
+            heavy = seconds > HEAVY * own.fixed
             for name in unit.queries:
                 used = _deadline_used(facts.queries[name], since, least)
                 worst = max(worst, used)
-                if used > 1.0 and seconds > HEAVY * own.fixed:
+                if used > 1.0 and heavy:
                     late[name] = None
+                known = _deadline_used(facts.queries[name], recent, least)
+                stays_late = stays_late or (known > 1.0 and heavy)
         if facts.at - self._judged_at >= min((unit.span for unit in model.units), default=0.0):
             self._judged_at = facts.at
             if late:
                 self.squeeze = max(self._config.least_squeeze, self.squeeze * SQUEEZED)
+            elif stays_late:
+                pass
             elif fits or 0.0 < worst <= IN_TIME:
                 self.squeeze = min(1.0, self.squeeze + RELAXED)
             else:

@@ -6,7 +6,8 @@ for, and the limit grows with the gates that are set for it. Sources that cannot
 flow runs say so once, and are left alone.
 
 Units that read the same source have one limit, that of the slowest. As long as what arrives fits it
-is never so low that rows pile up for another one, whose batches may come less often.
+is never so low that rows pile up for another one, whose batches may come less often; nor that a
+unit cannot read what gates are set for.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 from evenflow.control.decision import SetLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from evenflow.control.facts import FlowFacts, UnitFacts
     from evenflow.control.model import UnitModel
@@ -64,13 +65,16 @@ class Limits:
         rows: dict[str, float] = {}
         needed: dict[str, float] = {}
         fits = view.model.load(view.rates, {}) <= view.capacity
+        following = {unit.id: _next_gates(unit, gates) for unit in facts.units}
+        held = view.model.load(view.pressure, _widest(following.values())) <= view.capacity
         for unit, own in zip(facts.units, view.model.units, strict=True):
-            most = _most_rows(view, own, _next_gates(unit, gates))
+            most = _most_rows(view, own, following[unit.id])
+            arriving = ROOM * view.rates[unit.id] if fits else 0.0
+            least = max(arriving, view.pressure[unit.id] if held else 0.0) * own.span
             for source in unit.sources:
                 share = max(unit.source_shares.get(source, 0.0), 1 / len(unit.sources))
                 rows[source] = min(rows.get(source, share * most), share * most)
-                arriving = ROOM * view.rates[unit.id] * own.span if fits else 0.0
-                needed[source] = max(needed.get(source, 0.0), arriving)
+                needed[source] = max(needed.get(source, 0.0), share * least)
         for source, most in rows.items():
             wanted = round(max(LEAST_ROWS, most, needed[source]))
             limit, known = min(MOST_ROWS, wanted), self._set.get(source)
@@ -92,5 +96,11 @@ def _next_gates(unit: UnitFacts, gates: Mapping[str, float]) -> dict[str, float]
     last = unit.last
     if unit.under_way is not None or last is None or last.gates is None:
         return dict(gates)
-    names = set(gates) & set(last.gates)
-    return {name: max(gates[name], last.gates[name]) for name in names}
+    return _widest((gates, last.gates))
+
+
+def _widest(several: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return what gates keep at most."""
+    known = list(several)
+    names = set(known[0]).intersection(*known) if known else ()
+    return {name: max(gates[name] for gates in known) for name in names}

@@ -64,7 +64,7 @@ class LoopSnapshot:
     """The decision whose change is under way."""
     decisions: int
     changes: tuple[float, ...]
-    """When gates were changed, in the last minute."""
+    """When gates were changed that a batch has had, or may still get, in the last minute."""
     squeeze: float
     corrections: tuple[tuple[str, float, float], ...]
     """By unit: seconds of a batch without rows, factor of the costs."""
@@ -74,9 +74,9 @@ class LoopSnapshot:
 class ControlLoop:
     """Sheds when load does not fit, and no longer than that.
 
-    Guarantees, if the shell performs effects in order: at most `most_changes` changes in a minute;
-    no query below its floor; all gates at exactly 1 once load fits again; nothing is changed on
-    facts with gaps, nor in a dry run.
+    Guarantees, if the shell performs effects in order: batches get at most `most_changes` different
+    gates in a minute; no query below its floor; all gates at exactly 1 once load fits again;
+    nothing is changed on facts with gaps, nor in a dry run.
     """
 
     def __init__(
@@ -381,7 +381,8 @@ class ControlLoop:
         """
         if not self._changes:
             return False
-        return not any(unit.ended_at >= self._changes[-1] for unit in facts.units)
+        last = self._changes[-1]
+        return not any(max(unit.ended_at, unit.started or 0.0) >= last for unit in facts.units)
 
     def _expected(self, view: View, choice: Choice) -> dict[str, Any]:
         load = view.model.load(view.pressure, choice.keep)

@@ -25,7 +25,7 @@ from evenflow.errors import EvenflowError, InternalError
 from evenflow.model.costs import Costs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from evenflow.control.decision import Effect
@@ -226,9 +226,15 @@ class Control:
             self._known_run.set_limit(source, None)
 
     def _open_gates(self, why: str) -> None:
-        """Open all gates without asking the core, and record it."""
+        """Open all gates without asking the core, and record it if that can be done."""
         before = dict(self._known_run.gates)
         self._known_run.set_gates({})
+        try:
+            self._record_opening(before, why)
+        except (EvenflowError, OSError):
+            _log.warning("it could not be recorded that all gates were opened", exc_info=True)
+
+    def _record_opening(self, before: Mapping[str, float], why: str) -> None:
         journal, now = self._journal or Journal(self._state), self._clock()
         number = journal.last_number() + 1
         decision = Decision(
@@ -248,11 +254,12 @@ class Control:
         """End, and say so when all is done that is left to do."""
         told = why
         try:
-            self._lift_limits()
             if self._mode is Mode.ON and self._is_shut():
                 self._open_gates(f"the control loop has ended: {why}")
                 told = f"{why}; all gates were opened"
+            self._lift_limits()
         except Exception:  # noqa: BLE001  # the top of the shell
-            _log.exception("gates could not be opened")
-            told = f"{why}; gates stay as they are"
+            _log.exception("what the loop has set could not all be undone")
+            if self._mode is Mode.ON and self._is_shut():
+                told = f"{why}; gates stay as they are"
         self.died = told

@@ -15,9 +15,9 @@ has been read so far, gets the life that follows, keeps it in the manifest and r
 #
 # A query that begins or resumes gets a lease on a family that has never been, for the windows that
 # start later than all that was read: it sees them whole, and nobody was ever in their groups. A
-# query that pauses, is quarantined or leaves loses its lease at once; what its windows hold is cut
-# and comes out of the state when they close. A lease ends with its family's groups, so nothing
-# that is in the state is ever read under two names.
+# query that pauses, is quarantined or leaves loses its lease at once; what its windows hold is cut:
+# at once if its family goes on for others, otherwise as they close and come out of the state. A
+# lease ends with its family's groups, so nothing that is in the state is ever read under two names.
 #
 # A unit without queries is closed. It is not forgotten while it is the last to know how far a
 # source has been read: nobody reads the source meanwhile, and who comes next goes on from there.

@@ -145,9 +145,11 @@ def calibrate(
         say(f"measuring {len(spec.queries)} queries, each alone")
         deadline = time.monotonic() + budget
         try:
-            return _Calibration(session, spec, folder, rounds, deadline, interrupted, say).run()
+            found = _Calibration(session, spec, folder, rounds, deadline, interrupted, say).run()
         except (PySparkException, Py4JJavaError) as exc:
             raise RunError(f"Spark failed: {failure_of(str(exc)).reason}") from exc
+        end_if_interrupted(interrupted)
+        return found
 
 
 class _Calibration:

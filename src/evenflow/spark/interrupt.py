@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def put_off_interrupt(*, all_: bool = False) -> Iterator[threading.Event]:
-    """Yield what a Ctrl-C sets meanwhile.
+    """Yield what a Ctrl-C sets meanwhile; within another, what it sets there.
 
     Args:
         all_: Put off every one. Otherwise the second does what it would have done.
@@ -27,16 +27,29 @@ def put_off_interrupt(*, all_: bool = False) -> Iterator[threading.Event]:
         yield happened
         return
 
-    def note(*_: object) -> None:
-        if not all_:
-            signal.signal(signal.SIGINT, before)
-        happened.set()
-
-    before = signal.signal(signal.SIGINT, note)
+    before = signal.getsignal(signal.SIGINT)
+    if isinstance(before, _PutOff) and not all_:
+        yield before.happened
+        return
+    signal.signal(signal.SIGINT, _PutOff(happened, None if all_ else before))
     try:
         yield happened
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+class _PutOff:
+    """Takes a Ctrl-C."""
+
+    def __init__(self, happened: threading.Event, then: Any) -> None:
+        self.happened = happened
+        self._then = then
+        """What takes the next one; None if this does."""
+
+    def __call__(self, *_: object) -> None:
+        if self._then is not None:
+            signal.signal(signal.SIGINT, self._then)
+        self.happened.set()
 
 
 def end_if_interrupted(interrupted: threading.Event | None) -> None:

@@ -339,12 +339,12 @@ class Run:
         Raises:
             ConfigError: There is no such query, or a fraction is not between 0 and 1.
         """
-        for name, fraction in keep.items():
-            if name not in self.life.queries:
-                raise ConfigError(f"query {name[:64]} is not known")
-            if not 0 <= fraction <= 1:
-                raise ConfigError(f"query {name[:64]}: a gate keeps 0 to 1, not {fraction:g}")
         with self._supervisor.still:
+            for name, fraction in keep.items():
+                if name not in self.life.queries:
+                    raise ConfigError(f"query {name[:64]} is not known")
+                if not 0 <= fraction <= 1:
+                    raise ConfigError(f"query {name[:64]}: a gate keeps 0 to 1, not {fraction:g}")
             self._units.set_gates(keep)
 
     def set_limit(self, source: str, rows: int | None) -> bool:

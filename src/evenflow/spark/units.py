@@ -8,20 +8,20 @@ it holds; the units start again. Units that the change does not concern never st
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evenflow.errors import EvenflowError, RunError
+from evenflow.errors import EvenflowError, RunError, SinkError
 from evenflow.model.unit import Kind
 from evenflow.schedule.cut import build_units
 from evenflow.schedule.life import Facts, change, parts_to_write_off
 from evenflow.schedule.request import QueryState, Subscribe
 from evenflow.spark.compile.stack import NOT_YET
 from evenflow.spark.gate.history import ControlHistory
-from evenflow.spark.gate.shares import shares_file
+from evenflow.spark.gate.shares import remove_shares
 from evenflow.spark.sink.cursor import close_cursors
-from evenflow.spark.sink.files import remove_files
 from evenflow.spark.sink.sinks import open_sinks
 from evenflow.spark.state.manifest import Manifest, write_manifest
 from evenflow.spark.unit.checkpoint import (
@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from evenflow.spark.source.sources import Sources
     from evenflow.spark.state.directory import StateDirectory
     from evenflow.spark.unit.unit_run import Surroundings
+
+_log = logging.getLogger(__name__)
 
 
 class Units:
@@ -179,12 +181,7 @@ class Units:
         planned = self._decide(requests, self.facts())
         draft, new = planned.life, _new_queries(requests, planned)
         self._open_sinks(new.values())
-        try:
-            prepared = self._prepared(draft, new)
-        except EvenflowError:
-            # What was built was told its gates as they would be now.
-            self.set_gates(self._keep)
-            raise
+        prepared = self._prepared(draft, new)
         stopping = [id_ for id_ in self.runs if id_ in prepared or _is_idle(draft, id_)]
         for id_ in stopping:
             self.runs[id_].stop()
@@ -237,10 +234,7 @@ class Units:
         }
         for name in run.charge.delivering - delivering:
             for sink in self.sinks[name]:
-                files = sink.files(run.unit.id, batch)
-                if sink.by_executors:
-                    files.append(shares_file(sink, run.unit.id, batch))
-                remove_files(files)
+                _remove(sink, run.unit.id, batch)
 
     def _decide(self, requests: Sequence[Request], facts: Facts) -> Outcome:
         return change(self.life, requests, self._definitions.queries, facts)
@@ -257,6 +251,7 @@ class Units:
         )
         write_manifest(self._directory.manifest, self._manifest)
         self._keep = {name: kept for name, kept in self._keep.items() if name in life.queries}
+        self.set_gates(self._keep)
         self._directory.keep_units({layout.id for layout in life.units})
 
     def _keep_seed(self, layout: UnitLayout, facts: Facts) -> None:
@@ -344,10 +339,10 @@ class Units:
     def set_gates(self, keep: Mapping[str, float]) -> None:
         """Have gates keep fractions of what comes to queries; those of all others are open."""
         self._keep = {name: fraction for name, fraction in keep.items() if fraction < 1.0}
-        layouts = {layout.id: layout for layout in self.life.units}
-        for id_, history in self._histories.items():
-            if id_ in layouts:
-                self._ask(history, layouts[id_], self.life)
+        names = self.life.names
+        for layout in self.life.units:
+            wanted = {number: self._keep.get(names[number], 1.0) for number in layout.numbers}
+            self._history(layout.id).ask(wanted)
 
     def _find_gates(self, life: Life) -> None:
         """Take over the gates that an earlier process has left.
@@ -366,11 +361,6 @@ class Units:
         if unit not in self._histories:
             self._histories[unit] = ControlHistory(self._directory.unit(unit).gates)
         return self._histories[unit]
-
-    def _ask(self, history: ControlHistory, layout: UnitLayout, life: Life) -> None:
-        names = life.names
-        wanted = {number: self._keep.get(names[number], 1.0) for number in layout.numbers}
-        history.ask(wanted)
 
     # Building.
 
@@ -396,10 +386,8 @@ class Units:
         families = tuple(_without_old_since(f, late_us) for f in unit.families)
         charge = Charge(replace(unit, families=families), layout, carried, frozenset(running))
         around = replace(self._around, queries={**self._definitions.queries, **(new or {})})
-        history = self._history(unit.id)
-        self._ask(history, layout, life)
         try:
-            return UnitRun(charge, directory, around, history)
+            return UnitRun(charge, directory, around, self._history(unit.id))
         except EvenflowError:
             raise
         except Exception as exc:
@@ -450,6 +438,20 @@ def _new_queries(requests: Sequence[Request], outcome: Outcome) -> dict[str, Que
     refused = {id(refusal.request) for refusal in outcome.refusals}
     taken = (r for r in requests if isinstance(r, Subscribe) and id(r) not in refused)
     return {request.name: request.query for request in taken}
+
+
+def _remove(sink: AnswerSink, unit: str, batch: int) -> None:
+    """Remove what a sink holds of a batch.
+
+    What cannot be removed is logged: the folder of one query must not end what runs for others.
+    """
+    try:
+        for file in sink.files(unit, batch):
+            file.unlink(missing_ok=True)
+        if sink.by_executors:
+            remove_shares(sink, unit, batch)
+    except (SinkError, OSError) as exc:
+        _log.warning("answers of batch %d of %s may be left behind: %s", batch, unit, exc)
 
 
 def _read_by(run: UnitRun) -> dict[str, str] | None:

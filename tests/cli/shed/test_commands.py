@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -253,13 +254,15 @@ queries: {q: {output: u, floor: 0.5}}
 """
 
 
-@pytest.mark.parametrize(("method", "says"), [("d-fit", "without a number"), ("solver", "plan ")])
+@pytest.mark.parametrize(
+    ("method", "says"), [("d-fit", r"plan without a number\b"), ("solver", r"plan \d+\b")]
+)
 def test_a_plan_without_a_number_is_not_told_as_none(
     invoke: Invoke, network: Path, tmp_path: Path, method: str, says: str
 ) -> None:
     plans = tmp_path / "plans"
     invoke("shed", "plan", network, "--max", RATES, "--out", plans, "--method", method)
-    assert says in invoke("shed", "select", plans, "--rates", RATES).stdout
+    assert re.match(says, invoke("shed", "select", plans, "--rates", RATES).stdout)
     small = invoke("shed", "select", plans, "--rates", "in1=0.01,in2=0.01").stdout
     assert small.startswith("no plan needed")
 

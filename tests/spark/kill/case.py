@@ -220,6 +220,8 @@ class KilledSet(LivingSet):
                 self.report.kills.append(str(kill))
                 killed(kill)
                 kill = left.pop(0) if left else None
+                for unit in (self.process.state / "units").glob("*"):
+                    self.input.forget_unplanned(unit / "checkpoint")
                 self.process.start(kill)
 
     def kept(self) -> KeptLife:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Protocol
 
+from evenflow.spark.unit.checkpoint import HEADER
 from tests.spark.lives import has_read
 
 if TYPE_CHECKING:
@@ -27,6 +29,14 @@ class Input(Protocol):
         """Whether a unit has committed a file, and no later one."""
         ...
 
+    def forget_unplanned(self, checkpoint: Path) -> None:
+        """Take back what Spark has noted of a file before it has planned the batch of it.
+
+        A batch of the next life would read that file and the one after it. This is what there
+        would be if the process had been killed a moment earlier.
+        """
+        return
+
 
 class FileInput(Input):
     """The files themselves."""
@@ -46,3 +56,16 @@ class FileInput(Input):
     def has_read(self, checkpoint: Path, file: int) -> bool:
         """Whether the offsets say so."""
         return has_read(checkpoint, file)
+
+    def forget_unplanned(self, checkpoint: Path) -> None:
+        """Take back what stands in the log of the source and in no offset."""
+        planned = [int(file.name) for file in (checkpoint / "offsets").glob("[0-9]*")]
+        last = -1
+        if planned:
+            lines = (checkpoint / "offsets" / str(max(planned))).read_text().splitlines()
+            offset = lines[HEADER]
+            last = -1 if offset == "-" else json.loads(offset)["logOffset"]
+        for file in (checkpoint / "sources" / "0").glob("[0-9]*"):
+            if int(file.name.removesuffix(".compact")) > last:
+                file.unlink()
+                file.with_name(f".{file.name}.crc").unlink(missing_ok=True)

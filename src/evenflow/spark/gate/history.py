@@ -7,6 +7,7 @@ asked for before the one before it ended; a row that was torn by a crash had not
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -97,12 +98,13 @@ class ControlHistory:
         return self._rows[max(0, at - 1)]
 
     def _append(self, row: GateRow) -> None:
-        line = _line(row)
+        line = _line(row).encode()
         self._file.parent.mkdir(parents=True, exist_ok=True)
         with self._file.open("ab", buffering=0) as file:
             end = file.tell()
             try:
-                file.write(line.encode())
+                if file.write(line) < len(line):
+                    raise OSError(errno.ENOSPC, "the disk took half a row")
                 os.fsync(file.fileno())
             except OSError:
                 # Half a row, of a disk that is full, must not stand before the next one.

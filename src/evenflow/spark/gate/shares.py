@@ -8,6 +8,7 @@ Of windows that are not named there, all was kept.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,12 @@ def shares_file(sink: AnswerSink, unit: str, batch: int) -> Path:
     """Return where the shares of a batch stand, beside the answers of a sink of files."""
     answers = sink.target(unit, batch)
     return answers.parent / FOLDER / f"{answers.stem}.json"
+
+
+def remove_shares(sink: AnswerSink, unit: str, batch: int) -> None:
+    """Remove the shares of a batch, if there are any."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        shares_file(sink, unit, batch).unlink()
 
 
 def _line(size_us: int, window: Window) -> Mapping[str, object]:

@@ -28,7 +28,11 @@ class AnswerSink(Protocol):
         ...
 
     def files(self, unit: str, batch: int) -> list[Path]:
-        """Return the files there are of a batch."""
+        """Return the files there are of a batch.
+
+        Raises:
+            SinkError: That cannot be known.
+        """
         ...
 
 

@@ -7,7 +7,6 @@ and renamed; written again it replaces itself.
 from __future__ import annotations
 
 import json
-import logging
 import math
 import os
 from datetime import UTC, date, datetime
@@ -20,10 +19,8 @@ import pyarrow.csv
 import pyarrow.parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from pathlib import Path
-
-_log = logging.getLogger(__name__)
 
 
 def write_file(table: pa.Table, format_: str, target: Path) -> None:
@@ -35,20 +32,6 @@ def write_file(table: pa.Table, format_: str, target: Path) -> None:
         beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)
-
-
-def remove_files(files: Iterable[Path]) -> None:
-    """Remove files that may not be there.
-
-    What cannot be removed is logged: the folder of one query must not end what goes on for others.
-    """
-    for file in files:
-        try:
-            file.unlink(missing_ok=True)
-        except NotADirectoryError:
-            continue  # Something else stands where its folder was: neither is the file there.
-        except OSError as exc:
-            _log.warning("cannot remove %s: %s", file, exc.strerror or exc)
 
 
 def unfinished(name: str, process: int | str) -> str:

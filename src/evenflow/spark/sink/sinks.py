@@ -56,7 +56,10 @@ class FileSink:
     def files(self, unit: str, batch: int) -> list[Path]:
         """Return the files there are of a batch, those too that were never finished."""
         name = f"{self._stem}-{unit}-{batch:09d}*.{self.format}"
-        return sorted((*self._path.glob(name), *self._path.glob(unfinished(name, "*"))))
+        try:
+            return sorted((*self._path.glob(name), *self._path.glob(unfinished(name, "*"))))
+        except OSError as exc:
+            raise SinkError(f"cannot read {self._path}: {exc.strerror or exc}") from exc
 
     def write(self, answers: pa.Table, unit: str, batch: int) -> None:
         """Write or replace the file of a batch."""

@@ -20,7 +20,7 @@ from evenflow.spark.sink.kafka import KafkaSink, write_together
 from evenflow.spark.sink.remote import deliver_remotely
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pyspark.sql import Column, DataFrame
 
@@ -119,11 +119,11 @@ class Delivery:
         for number in self.strict & set(rejected(apart)):
             self._fail(number, "a tuple or an answer could not be computed")
         written |= self._write(apart, batch, remote=self._by_executors)
-        delivered = set(self.queries) - self.failing_parts
-        rows = {n: count for n, count in rows.items() if n in delivered}
         if self._first:
             self._remove_others(batch, written)
             self._first = False
+        delivered = set(self.queries) - self.failing_parts
+        rows = {n: count for n, count in rows.items() if n in delivered}
         self._note(apart, rows)
         self.answering = frozenset(rows)
         self.many = sum(rows.values()) > MANY_ANSWERS
@@ -143,10 +143,14 @@ class Delivery:
         The number of tasks, or who writes, may have changed between the two.
         """
         for query in set(self.queries.values()):
-            for sink in self.sinks.get(query, ()):
-                for file in sink.files(self.unit, batch):
-                    if str(file) not in written:
-                        file.unlink(missing_ok=True)
+            try:
+                for sink in self.sinks.get(query, ()):
+                    for file in sink.files(self.unit, batch):
+                        if str(file) not in written:
+                            file.unlink(missing_ok=True)
+            except (SinkError, OSError) as exc:
+                # They would be answers that are there twice.
+                self.failing.setdefault(query, f"cannot remove what was written before: {exc}")
 
     # Who writes what.
 
@@ -224,16 +228,14 @@ class Delivery:
         except Exception as exc:  # noqa: BLE001  # a function of the user's
             self.failing.setdefault(query, f"its sink failed: {type(exc).__name__}: {exc}"[:300])
 
-    def note_shares(
-        self, dropped: Mapping[str, list[tuple[int, Window]]], answering: Container[str], batch: int
-    ) -> None:
+    def note_shares(self, dropped: Mapping[str, list[tuple[int, Window]]], batch: int) -> None:
         """Take what gates dropped of the windows that a batch has closed, by query.
 
         Args:
             dropped: Windows with their sizes in microseconds.
-            answering: Queries that have answered; of the others the batch tells nothing new.
-            batch: Which.
+            batch: Which. It tells nothing new of queries that it has no answers for.
         """
+        answering = {self.queries[number] for number in self.answering}
         for query, windows in dropped.items():
             progress = self.progress.setdefault(query, QueryProgress())
             if windows or query in answering:
@@ -303,8 +305,7 @@ class StackBatches:
             if plan.number in queries:
                 windows = apart.windows.get(plan.number, ())
                 dropped.setdefault(plan.query, []).extend((plan.size_us, each) for each in windows)
-        answering = {queries[number] for number in self.delivery.answering}
-        self.delivery.note_shares(dropped, answering, batch)
+        self.delivery.note_shares(dropped, batch)
 
     @property
     def layout(self) -> UnitLayout:

@@ -463,7 +463,7 @@ class UnitRun:
                 for n, c in self._batches.settled.items()
             },
             "answered": {
-                q: [p.answers, p.answers_rejected, p.last_answer_at]
+                q: [p.answers, p.answers_rejected, p.last_answer_at, p.share_kept]
                 for q, p in self.progress.items()
             },
             "failing": dict(self.failing),
@@ -485,9 +485,9 @@ class UnitRun:
         self._batches.restore({int(n): Counts(*values) for n, values in saved["settled"].items()})
         own = set(self.charge.names.values())
         self.progress.clear()
-        for query, (answers, rejected, at) in saved["answered"].items():
+        for query, (answers, rejected, at, *share) in saved["answered"].items():
             if query in own:
-                self.progress[query] = QueryProgress(answers, rejected, at)
+                self.progress[query] = QueryProgress(answers, rejected, at, None, *share)
         self.failing.clear()
         self.failing.update(saved["failing"])
         if saved["narrow"] and not self.layout.narrow and isinstance(self._batches, StackBatches):
