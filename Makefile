@@ -18,7 +18,9 @@ demo: setup ## what sharing brings against plain Spark, and who gives way in a s
 	@.venv/bin/evenflow demo
 
 test: check ## check, then all tests
-	EVENFLOW_HOSTILE=50000 EVENFLOW_METHOD_NETWORKS=100 EVENFLOW_METHOD_RATES=100 $(PYTEST) -m "not spark" $(TWO)
+	$(PYTHON) -m tests.kafka.fetch & \
+		EVENFLOW_HOSTILE=50000 EVENFLOW_METHOD_NETWORKS=100 EVENFLOW_METHOD_RATES=100 \
+		$(PYTEST) -m "not spark" $(TWO); passed=$$?; wait; exit $$passed
 	@test -e .venv/share/evenflow/spark.jsa || .venv/bin/evenflow setup archive
 	$(PYTEST) -m "spark and not long" $(TWO)
 
