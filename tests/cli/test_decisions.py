@@ -74,6 +74,27 @@ def test_decisions_are_shown_as_a_table(invoke: Invoke, flow: str, state: Path) 
     assert "4.1 times" not in newest
 
 
+def test_a_catch_up_tells_how_long_it_took(invoke: Invoke, flow: str, state: Path) -> None:
+    journal = Journal(state)
+    for number, seconds in ((3, 13.8), (4, None)):
+        made = Decision(
+            number=number,
+            at=1_800_000_120.0,
+            act=Act.CATCH_UP,
+            keep={},
+            before={},
+            facts={},
+            why="u1 works off 40,000 rows",
+            expected={"seconds": seconds},
+        )
+        ended = Outcome(number=number, at=4.0, applied=True, measured={"seconds": 14.2})
+        journal.write(made.as_json())
+        journal.write(ended.as_json())
+    told = invoke("decisions", flow, "--state", state, "--last", "2").stdout.splitlines()[1:]
+    assert told[0].rstrip().endswith("caught up after 14.2 s, expected 13.8 s")
+    assert told[1].rstrip().endswith("caught up after 14.2 s")
+
+
 def test_decisions_are_given_as_json(invoke: Invoke, flow: str, state: Path) -> None:
     result = invoke("decisions", flow, "--state", state, "--json")
     told = json.loads(result.stdout)

@@ -55,6 +55,8 @@ def test_a_decision_tells_how_many_rows_are_worked_off_and_when_that_is_done() -
     assert decision.facts["catching_up"] == ["u1"]
     (outcome,) = flow.outcomes
     assert (outcome.number, outcome.reason) == (decision.number, "it has caught up")
+    assert outcome.measured == {"seconds": round(outcome.at - decision.at, 1)}
+    assert decision.expected["seconds"] == pytest.approx(outcome.measured["seconds"], rel=0.5)
 
 
 def test_a_flow_that_never_stood_still_sheds_what_piled_up() -> None:

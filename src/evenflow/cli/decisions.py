@@ -84,6 +84,10 @@ def _gates(keep: Mapping[str, float]) -> str:
 
 def _effect(decision: Mapping[str, Any]) -> str:
     measured = decision.get("measured")
+    if measured and "seconds" in measured:
+        expected = (decision.get("expected") or {}).get("seconds")
+        told = "" if expected is None else f", expected {expected:.1f} s"
+        return f"caught up after {measured['seconds']:.1f} s{told}"
     if measured:
         expected = (decision.get("expected") or {}).get("batch_seconds") or {}
         return " ".join(

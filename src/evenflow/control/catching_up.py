@@ -6,9 +6,10 @@ what arrives, and only if that does not fit is something shed. Answers are late 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from evenflow.control.decision import Outcome
 from evenflow.control.demand import arrival_rate, backlog, gets_nothing
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class _Start:
     """It has not caught up yet; taken for granted until batches show otherwise."""
     decision: int | None = None
     """Which one told of it, if something would have been dropped."""
+    told: float = 0.0
+    """When it did."""
 
 
 class CatchingUp:
@@ -89,24 +92,31 @@ class CatchingUp:
             if self._is_behind(unit, facts) and self._starts[unit.id].decision is None:
                 yield unit.id, _waited(unit, own.span)
 
-    def tell(self, unit: str, decision: int) -> None:
+    def tell(self, unit: str, decision: int, now: float) -> None:
         """Note which decision told of a unit."""
-        self._starts[unit].decision = decision
+        self._starts[unit].decision, self._starts[unit].told = decision, now
 
-    def caught_up(self) -> Iterator[int]:
-        """Yield, once, decisions that told of units which have caught up since."""
+    def caught_up(self, now: float) -> Iterator[Outcome]:
+        """Yield, once, the outcomes of decisions that told of units which have caught up since."""
         for start in self._starts.values():
             if not start.behind and start.decision is not None:
-                yield start.decision
+                yield Outcome(
+                    number=start.decision,
+                    at=now,
+                    applied=True,
+                    reason="it has caught up",
+                    measured={"seconds": round(now - start.told, 1)},
+                )
                 start.decision = None
 
 
 def _start_of(unit: UnitFacts, known: _Start | None) -> _Start:
     if known is not None and known.at == unit.started:
         return known
+    if known is None or not known.behind:
+        return _Start(at=unit.started, behind=unit.started is not None)
     # What told of the start before holds on: the unit has not caught up in between.
-    decision = None if known is None or not known.behind else known.decision
-    return _Start(at=unit.started, behind=unit.started is not None, decision=decision)
+    return replace(known, at=unit.started, behind=unit.started is not None)
 
 
 def _waited(unit: UnitFacts, span: float) -> float:

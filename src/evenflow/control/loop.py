@@ -240,16 +240,13 @@ class ControlLoop:
             whole: Tuples per second to plan for, were that a surge.
             now: Wall-clock seconds.
         """
-        effects: list[Effect] = [
-            Record(entry=Outcome(number=number, at=now, applied=True, reason="it has caught up"))
-            for number in self._catching_up.caught_up()
-        ]
+        effects: list[Effect] = [Record(entry=o) for o in self._catching_up.caught_up(now)]
         if view.model.load(whole, view.gates) <= view.capacity * (1 + self._config.tolerance):
             return effects
         gates = dict(self._history.now)
         for unit, rows in self._catching_up.untold(facts, view):
             self._number += 1
-            self._catching_up.tell(unit, self._number)
+            self._catching_up.tell(unit, self._number, now)
             decision = Decision(
                 number=self._number,
                 at=now,
@@ -258,7 +255,11 @@ class ControlLoop:
                 before=gates,
                 facts=view.facts(facts),
                 why=why_catching_up(unit, rows),
-                expected={"load": round(view.load, 4), "value": round(view.model.value(gates), 4)},
+                expected={
+                    "load": round(view.load, 4),
+                    "value": round(view.model.value(gates), 4),
+                    "seconds": view.seconds_to_work_off(unit, rows),
+                },
                 dry_run=self._config.dry_run,
             )
             effects.append(Record(entry=decision))

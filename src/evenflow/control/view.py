@@ -89,6 +89,11 @@ class View:
         load = self.model.load(self.rates, {})
         return self.capacity / load if load > 0 else None
 
+    def seconds_to_work_off(self, unit: str, rows: float) -> float | None:
+        """Return how long rows of a unit take beside what arrives; None if they never end."""
+        spare = self.model.cores - self.load
+        return round(self.model.load({unit: rows}, self.gates) / spare, 1) if spare > 0 else None
+
     def facts(self, facts: FlowFacts) -> dict[str, Any]:
         """Return what decisions are made from, as plain values."""
         return {
