@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -53,10 +54,15 @@ def test_kills_while_gates_drop(spark: SparkSession, tmp_path: Path) -> None:
     case, killed, status = live(spark, tmp_path / "killed", tuple(map(Kill, points)))
     _, wanted, untouched = live(spark, tmp_path / "untouched", ())
     exact = case.expected()
+    given = {name: counts(status, name)["gate"] for name in FIXED}
+    sys.stdout.write(
+        f"gates, seed {SEED}: kills {len(case.report.kills)}, not reached "
+        f"{len(case.report.missed)}, dropped {given}\n  {', '.join(case.report.kills)}\n"
+    )
     assert len(case.report.kills) + len(case.report.missed) == len(points)
     assert len(case.report.kills) >= 2
     for name in FIXED:
         assert killed[name] == wanted[name], f"{name}: {case.report.kills}"
         assert not killed[name] - exact[name]
         assert counts(status, name) == counts(untouched, name)
-        assert counts(status, name)["gate"] > 0
+        assert given[name] > 0
