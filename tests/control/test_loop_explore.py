@@ -126,7 +126,7 @@ def steps(world: World) -> Iterator[tuple[str, Step[World]]]:
         yield "somebody opens", lambda w: check(replace(w, gates=1.0, now=w.now + 0.1))
 
 
-MOST_LOOKS = 6
+MOST_LOOKS = 12
 WORLDS = int(os.environ.get("EVENFLOW_LOOP_WORLDS", "800"))
 """How many are visited, the nearest first."""
 

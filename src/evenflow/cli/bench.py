@@ -104,7 +104,8 @@ def _write_pictures(plot: Path, files: dict[str, bytes]) -> None:
 def cases_text(cases: list[dict[str, Any]]) -> str:
     """Return the cases as a table, with the columns of the first."""
     headers = list(cases[0]) if cases else []
-    return text_table(headers, [[_cell(case.get(key)) for key in headers] for case in cases])
+    rows = [[_cell(case.get(key)) for key in headers] for case in cases]
+    return text_table(headers, rows, digits=7)
 
 
 def _cell(value: Any) -> Any:
