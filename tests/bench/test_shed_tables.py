@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+import pytest
 from tests.shed.fit.exchange.test_node import with_operator
 from tests.shed.fit.test_merge_inputs import chains
 
@@ -13,6 +15,8 @@ from evenflow.bench.shed_tables import (
     table_sizes,
     worst_error,
 )
+from evenflow.errors import InternalError
+from evenflow.shed.fit.central import Chosen
 
 NETWORK = chains((0.064, 0.032), (0.032, 0.064))
 
@@ -23,6 +27,19 @@ def test_planning_tells_its_bound_and_keeps_it() -> None:
     assert case["paper_entries"] == 46
     seen = worst_error(index, 50)
     assert -1e-9 <= seen["worst_error"] <= case["bound"]
+
+
+def test_plans_that_do_not_fit_are_not_counted_as_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, index = planning(NETWORK, 0.1)
+    right = index.select
+
+    def too_much(rates: np.ndarray) -> Chosen:
+        chosen = right(rates)
+        return replace(chosen, flows=1.05 * chosen.flows)
+
+    monkeypatch.setattr(index, "select", too_much)
+    with pytest.raises(InternalError):
+        worst_error(index, 50)
 
 
 def test_tables_shrink_with_epsilon() -> None:

@@ -1,4 +1,4 @@
-"""A second formulation and a second solver: flows on all arcs, scipy's linprog.
+"""A second formulation and a second solver: flows on all arcs, and a simplex of our own.
 
 Written from the network's data alone, so that a fault in gates, programs or bases shows.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
+from tests.shed.dense_simplex import greatest
 
 Data = dict[str, Any]
 
@@ -28,16 +28,13 @@ class _Program:
         self._most.append((row, side))
 
     def greatest(self, value: dict[int, float]) -> float | None:
-        found = linprog(
-            -self._dense(value),
-            A_ub=np.array([self._dense(row) for row, _ in self._most]),
-            b_ub=[side for _, side in self._most],
-            A_eq=np.array([self._dense(row) for row, _ in self._equal]),
-            b_eq=[side for _, side in self._equal],
-            bounds=(0, None),
-            method="highs-ds",
+        return greatest(
+            self._dense(value),
+            np.array([self._dense(row) for row, _ in self._most]),
+            np.array([side for _, side in self._most]),
+            np.array([self._dense(row) for row, _ in self._equal]),
+            np.array([side for _, side in self._equal]),
         )
-        return float(-found.fun) if found.status == 0 else None
 
     def feasible_with(self, row: dict[int, float], side: float) -> bool:
         self._most.append((row, side))

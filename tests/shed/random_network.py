@@ -15,10 +15,13 @@ def random_network(
     never: bool = False,
     tree: bool = False,
     even: bool = False,
+    unasked: bool = False,
     most_inputs: int = 8,
     most_steps: int = 12,
 ) -> Data:
     """Return chains, splits, unions and joins over 1 to 8 inputs and 1 to 6 nodes.
+
+    Some operators cost nothing; in every fifth network some let nothing through.
 
     Args:
         seed: Same seed, same network.
@@ -26,11 +29,31 @@ def random_network(
         never: Before some operators nothing may be dropped.
         tree: No node is fed by two nodes: for tables that are passed upstream.
         even: Costs are 0 or 1, all other numbers 1, so that many optima are equal.
+        unasked: No query asks for some of the ends.
         most_inputs: Fewer for methods whose plans grow with the power of it.
         most_steps: Operators behind the first of each input.
     """
     made = _Maker(random.Random(seed), tree, most_inputs).network(floors, never, most_steps)
+    if seed % 5 == 3:
+        _let_nothing_through(made, random.Random(f"nothing {seed}"))
+    if unasked:
+        _leave_out(made, random.Random(f"unasked {seed}"))
     return _evened(made) if even else made
+
+
+def _let_nothing_through(network: Data, draw: random.Random) -> None:
+    """Give some operators selectivity 0: behind them nothing arrives and nothing has value."""
+    names = list(network["operators"])
+    for name in draw.sample(names, min(len(names), draw.choice([1, 1, 2]))):
+        network["operators"][name]["selectivity"] = 0.0
+
+
+def _leave_out(network: Data, draw: random.Random) -> None:
+    """Take away queries, but not all of them."""
+    queries = network["queries"]
+    kept = draw.choice(sorted(queries))
+    for name in [each for each in queries if each != kept and draw.random() < 0.4]:
+        del queries[name]
 
 
 def _evened(network: Data) -> Data:

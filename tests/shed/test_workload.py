@@ -7,15 +7,15 @@ import math
 import pytest
 
 from evenflow.errors import NetworkError
-from evenflow.shed.workload import Even, Exponential, Histogram, Workload, exponential, histogram
+from evenflow.shed.workload import Alike, Exponential, Histogram, Workload, exponential, histogram
 
 
 def test_distributions_rise_from_0_to_1() -> None:
-    for each in (Even(), Exponential(2.0), Histogram(((0.0, 0.5), (5.0, 1.0), (8.0, 0.5)))):
+    for each in (Alike(), Exponential(2.0), Histogram(((0.0, 0.5), (5.0, 1.0), (8.0, 0.5)))):
         found = [each.below(rate, 10.0) for rate in (0.0, 1.0, 5.0, 8.0, 9.0, 10.0)]
         assert found == sorted(found)
         assert found[0] == 0.0
-    assert Even().below(2.5, 10.0) == 0.25
+    assert Alike().below(2.5, 10.0) == 0.25
     assert Exponential(2.0).below(2.0, 10.0) == pytest.approx(1 - math.exp(-1))
     assert Histogram(((0.0, 0.5), (5.0, 1.0), (8.0, 0.5))).below(8.0, 10.0) == pytest.approx(0.75)
 

@@ -1,7 +1,7 @@
 """Planning of shedding: how long plans take to make and to choose, next to what the paper measured.
 
 Figures 10, 11, 13, 14 and 15 and table 3 of Staying FIT as data and pictures; and `exact` against a
-cold call of the solver: a new program and model from the network for each plan, ties and check
+cold `lp`: a new program and model from the network for each plan, ties and check
 included. `solver_us` is the least that a solver can take: a new model of HiGHS, filled and run,
 with nothing around it. The paper prints few times, of 1.8 GHz machines of 2007 with GLPK; only how
 times grow can be compared. Its trace of TCP packets is replaced by a histogram that falls as its

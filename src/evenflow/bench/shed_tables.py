@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evenflow.bench.shed_networks import highest_rates
+from evenflow.errors import InternalError
+from evenflow.shed.check import Checker
 from evenflow.shed.fit.central import FitIndex, c_fit
 from evenflow.shed.fit.exchange.change import change_of
 from evenflow.shed.fit.exchange.entries import Entries, entries_of
@@ -78,10 +80,13 @@ def planning(
 def worst_error(index: FitIndex, count: int, seed: int = 1) -> Case:
     """Return what plans miss at random rates that bring the fullest node to 1.0 to 1.3.
 
-    Optima are those of `exact`.
+    Optima are those of `exact`. What plans bring is what the independent check says.
+
+    Raises:
+        InternalError: A plan does not fit: it would look better than it is.
     """
     program = index.program
-    exact = Exact(program.network)
+    exact, checker = Exact(program.network), Checker(program.network)
     draw = np.random.default_rng(seed)
     inputs = len(program.inputs)
     errors, micros = [], []
@@ -91,8 +96,11 @@ def worst_error(index: FitIndex, count: int, seed: int = 1) -> Case:
         began = time.perf_counter()
         flows = index.select(rates).flows
         micros.append(1e6 * (time.perf_counter() - began))
-        best = exact.plan(dict(zip(program.inputs, rates.tolist(), strict=True))).objective
-        errors.append(1.0 - float(program.value @ flows) / best)
+        given = dict(zip(program.inputs, rates.tolist(), strict=True))
+        plan = checker.plan_of(given, program.keep(flows, rates), "c-fit")
+        for fault in checker.faults(plan):
+            raise InternalError(f"c-fit: {fault}")
+        errors.append(1.0 - plan.objective / exact.plan(given).objective)
     return {
         "rates": count,
         "worst_error": max(errors),

@@ -5,6 +5,7 @@ What may be dropped where is in `gate`, what it costs and brings in `program`.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 MAX_FAULTS = 20
 """Told at once; whoever has more mends these first."""
+
+MOST_TOTAL = 1e300
+"""Far enough from what a number can hold for sums of sums."""
 
 __all__ = ["Arc", "Network", "Node", "Operator", "OperatorKind", "Query"]
 
@@ -84,6 +88,22 @@ class Network:
         return reached
 
     @cached_property
+    def most_rate(self) -> float:
+        """Return the rate up to which every load and value is a number that can be held.
+
+        Infinite if costs and selectivities alone are too large; `program_of` tells that.
+        """
+        made = dict.fromkeys(self.inputs, 1.0)
+        total = float(len(made))
+        for name in self.order:
+            operator = self.operators[name]
+            come = [made[each] for each in operator.inputs]
+            made[name] = sum(operator.gain(port) * each for port, each in enumerate(come))
+            total += operator.cost * sum(come) + made[name]
+        total += sum(each.weight * made[each.output] for each in self.queries.values())
+        return MOST_TOTAL / total if math.isfinite(total) else math.inf
+
+    @cached_property
     def gates(self) -> tuple[Gate, ...]:
         """Gates in the order of the network, those that must stay open included."""
         return find_gates(self)
@@ -106,8 +126,15 @@ class Network:
     def _part(self, names: Sequence[str]) -> Network:
         operators = {name: self.operators[name] for name in names}
         nodes = {each.node for each in operators.values()}
-        return Network(
+        return _Part(
             nodes={name: each for name, each in self.nodes.items() if name in nodes},
             operators=operators,
             queries={k: each for k, each in self.queries.items() if each.output in operators},
         )
+
+
+class _Part(Network):
+    """A fragment of a network: right because that is, though it may have no queries."""
+
+    def __post_init__(self) -> None:
+        pass

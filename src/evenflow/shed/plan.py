@@ -25,9 +25,10 @@ class SheddingPlan:
     throughput: Mapping[str, float]
     """By query, in tuples per second."""
     method: str
-    """What made it: `lp`, `uniform`, `open` where nothing needs to be dropped, or an index."""
+    """What made it: `lp`, `uniform`, `even`, `open` where nothing needs to be dropped, or an
+    index."""
     plan: int | str | None = None
-    """Its number in an index; those of all fragments if there are several, as 3+17."""
+    """Its number in an index; those of all fragments if there are several, as 3+17 or 3+-."""
     reason: str | None = None
     """Why it is not what was asked for: the solver was slow or failed."""
 
@@ -54,7 +55,7 @@ def joined_plan(network: Network, parts: Iterable[SheddingPlan]) -> SheddingPlan
     rates = {name: rate for part in parts for name, rate in part.rates.items()}
     load = {name: load for part in parts for name, load in part.load.items()}
     throughput = {name: rate for part in parts for name, rate in part.throughput.items()}
-    numbers = [part.plan for part in parts if part.plan is not None]
+    numbers = ["-" if part.plan is None else str(part.plan) for part in parts]
     return SheddingPlan(
         rates={name: rates[name] for name in network.inputs},
         keep={name: kept for part in parts for name, kept in part.keep.items()},
@@ -63,6 +64,6 @@ def joined_plan(network: Network, parts: Iterable[SheddingPlan]) -> SheddingPlan
         load={name: load.get(name, 0.0) for name in network.nodes},
         throughput={name: throughput[name] for name in network.queries},
         method=" and ".join(sorted({part.method for part in parts})),
-        plan="+".join(str(number) for number in numbers) or None,
+        plan=None if all(each == "-" for each in numbers) else "+".join(numbers),
         reason="; ".join(part.reason for part in parts if part.reason is not None) or None,
     )

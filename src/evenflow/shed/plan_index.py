@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import InternalError, NetworkError
@@ -34,12 +35,25 @@ class PlanIndex:
         max_rates: Mapping[str, float],
         epsilon: float,
         parts: Sequence[FragmentIndex],
+        *,
+        restored: bool = False,
     ) -> None:
+        """Keep it.
+
+        Args:
+            network: What is planned for.
+            method: Its name.
+            max_rates: The greatest rates to plan for.
+            epsilon: Share of the optimal value that a plan may miss.
+            parts: One for each fragment.
+            restored: They come from data: a plan that does not fit is the fault of those.
+        """
         self.network = network
         self.method = method
         self.max_rates = dict(max_rates)
         self.epsilon = epsilon
         self.parts = tuple(parts)
+        self._restored = restored
         self._unlimited = method_named(method).unlimited
         self._checker = Checker(network)
         self._input_gates = [g for g in network_gates(network) if g.on_input]
@@ -48,19 +62,24 @@ class PlanIndex:
         """Return the plan for given rates. Rates above the greatest are first scaled down to them.
 
         Raises:
-            NetworkError: A rate is wrong.
-            InternalError: The plan does not pass its check.
+            NetworkError: A rate is wrong; or the plan was read, and does not pass its check.
+            InternalError: The plan was made here, and does not pass its check.
         """
         rates = checked_rates(self.network, rates)
         limited = rates
         if not self._unlimited:
             limited = {name: min(rate, self.max_rates[name]) for name, rate in rates.items()}
         plan = joined_plan(self.network, [part.select(limited) for part in self.parts])
+        if plan.plan is not None and all(kept == 1.0 for kept in plan.keep.values()):
+            plan = replace(plan, plan=None)
         if limited != rates:
             plan = self._scaled(plan, rates)
         faults = self._checker.faults(plan)
         if faults:
-            raise InternalError(f"plan {plan.plan} of {self.method}: {faults[0]}")
+            told = f"plan {plan.plan} of {self.method}: {faults[0]}"
+            if self._restored:
+                raise NetworkError("plans.invalid", told, (), "make the plans again")
+            raise InternalError(told)
         return plan
 
     def report(self) -> dict[str, Any]:
@@ -107,12 +126,8 @@ def make_index(
         NetworkError: Rates or epsilon are wrong, or the method cannot plan for the network.
     """
     maker = method_named(method)
-    max_rates = checked_rates(network, max_rates)
-    fault = number_fault(epsilon, ("epsilon",), most=1.0)
-    if fault is None and not 0 < epsilon < 1:
-        fault = NetworkError("number.invalid", "must be between 0 and 1", ("epsilon",))
-    if fault is not None:
-        raise fault
+    max_rates = checked_rates(network, max_rates, "max")
+    _check_epsilon(epsilon)
     parts = []
     share = epsilon / len(network.fragments) if maker.additive else epsilon
     for each in network.fragments:
@@ -130,13 +145,27 @@ def index_from_data(data: Mapping[str, Any]) -> PlanIndex:
     try:
         network = network_from_data(data["network"])
         maker = method_named(data["method"])
-        max_rates = checked_rates(network, data["max"])
+        max_rates = checked_rates(network, data["max"], "max")
+        epsilon = data["epsilon"]
+        _check_epsilon(epsilon)
         parts = []
         for each, part in zip(network.fragments, data["parts"], strict=True):
             own = {name: max_rates[name] for name in each.inputs}
             parts.append(maker.restore(each, own, part))
-        return PlanIndex(network, data["method"], max_rates, data["epsilon"], parts)
-    except (KeyError, TypeError, ValueError, IndexError) as exc:
-        if isinstance(exc, NetworkError):
-            raise
+        return PlanIndex(network, data["method"], max_rates, epsilon, parts, restored=True)
+    except NetworkError:
+        raise
+    except _WRONG as exc:
         raise NetworkError("plans.invalid", "these are no plans") from exc
+
+
+_WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError)
+"""What reading data of another shape than ours comes to."""
+
+
+def _check_epsilon(epsilon: float) -> None:
+    fault = number_fault(epsilon, ("epsilon",), most=1.0)
+    if fault is None and not 0 < epsilon < 1:
+        fault = NetworkError("number.invalid", "must be above 0 and below 1", ("epsilon",))
+    if fault is not None:
+        raise fault

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.float64]
 
 ROUNDING = 1e-12
-"""A fraction this near to 0 or 1 is meant to be that, and so little of a flow is nothing."""
+"""A fraction this near to 1 is meant to be that. So little of a flow is nothing: of what comes, or
+of what fills a node where far more comes than fits."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,6 +73,28 @@ class Program:
         """Gate by gate: flow behind each for one tuple per second behind another, rest open."""
         return _without_drops(self.arriving, np.eye(len(self.gates)))
 
+    @cached_property
+    def filling(self) -> Numbers:
+        """By gate: tuples per second behind it that fill a node, if the gates after it are open.
+
+        What loads no node is measured by what comes to it.
+        """
+        room = np.where(self.capacity > 0, self.capacity, 1.0)
+        shares = np.max(self.load @ self.opened / room[:, None], axis=0, initial=0.0)
+        found = np.ones(len(self.gates))
+        for i, share in enumerate(shares):
+            come = float(self.arriving[i] @ found)
+            found[i] = 1.0 / share if share > 0 else come if come > 0 else 1.0
+        return found
+
+    @cached_property
+    def loads_nothing(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """By gate: what passes it loads no node, wherever it goes."""
+        free: np.ndarray[tuple[int], np.dtype[np.bool_]] = np.all(
+            self.load @ self.opened <= 0.0, axis=0
+        )
+        return free
+
     @property
     def unit_value(self) -> Numbers:
         """By input: value of one tuple per second of it, all gates open."""
@@ -105,16 +128,24 @@ class Program:
         Plain numbers: for a handful of gates numpy takes longer to begin than to compute.
         """
         found = {}
-        for column, name in self._dropping:
-            come = arrivals[column]
+        for column, name, little in self._dropping:
+            come, flow, open_ = arrivals[column], flows[column], undropped[column]
             # Of what would not come without drops either, there is nothing but rounding.
-            kept = flows[column] / come if come > undropped[column] * ROUNDING > 0.0 else 1.0
-            found[name] = 1.0 if kept > 1.0 - ROUNDING else 0.0 if kept < ROUNDING else kept
+            if not (open_ > 0.0 and (come > little or come > open_ * ROUNDING)):
+                found[name] = 1.0
+            elif flow <= little and flow <= come * ROUNDING:
+                found[name] = 0.0
+            else:
+                found[name] = 1.0 if flow > come * (1.0 - ROUNDING) else flow / come
         return found
 
     @cached_property
-    def _dropping(self) -> tuple[tuple[int, str], ...]:
-        return tuple((i, gate.name) for i, gate in enumerate(self.gates) if not gate.open)
+    def _dropping(self) -> tuple[tuple[int, str, float], ...]:
+        """Column, name and so little of its flow that it is nothing, for each gate that drops."""
+        little = (self.filling * ROUNDING).tolist()
+        return tuple(
+            (i, gate.name, little[i]) for i, gate in enumerate(self.gates) if not gate.open
+        )
 
 
 def program_of(network: Network) -> Program:
@@ -141,7 +172,10 @@ def program_of(network: Network) -> Program:
             out[name] = np.sum(
                 [operator.gain(port) * each for port, each in enumerate(come)], axis=0
             )
-        throughput = np.array([along(network.arcs_into[name][0]) for name in queries])
+        # A fragment that nobody asks for has no queries: rows there are none, columns there are.
+        throughput = np.zeros((len(queries), len(gates)))
+        for row, name in enumerate(queries):
+            throughput[row] = along(network.arcs_into[name][0])
         arriving = np.array(
             [np.zeros(len(gates)) if g.on_input else out[g.producer] for g in gates]
         )

@@ -154,27 +154,37 @@ def _places(network: Network, index: Mapping[Arc, int]) -> dict[str, list[int]]:
     return places
 
 
-def checked_rates(network: Network, rates: Mapping[str, float]) -> dict[str, float]:
+def checked_rates(
+    network: Network, rates: Mapping[str, float], option: str = "rates"
+) -> dict[str, float]:
     """Return the rates of all inputs, in their order.
 
+    Args:
+        network: Whose inputs they are.
+        rates: By input.
+        option: Where they come from.
+
     Raises:
-        NetworkError: One is missing, unknown, negative, or not finite.
+        NetworkError: One is missing, unknown, negative, not finite, or too large to reckon with.
     """
+    most = network.most_rate
     if len(rates) == len(network.inputs):
         found = {}
         for name in network.inputs:
             rate = rates.get(name)
-            if not (type(rate) is float and 0.0 <= rate < math.inf):
+            if not (type(rate) is float and 0.0 <= rate <= most < math.inf):
                 break
             found[name] = rate
         else:
             return found
-    for fault in rate_faults(network, rates):
+    for fault in rate_faults(network, rates, option):
         raise fault
     return {name: float(rates[name]) for name in network.inputs}
 
 
-def rate_faults(network: Network, rates: Mapping[str, float]) -> Iterator[NetworkError]:
+def rate_faults(
+    network: Network, rates: Mapping[str, float], option: str
+) -> Iterator[NetworkError]:
     """Return what is wrong with rates."""
     known = set(network.inputs)
     for name, rate in rates.items():
@@ -182,11 +192,11 @@ def rate_faults(network: Network, rates: Mapping[str, float]) -> Iterator[Networ
             yield NetworkError(
                 "input.unknown",
                 f"{name[:80]} is no input",
-                ("rates",),
+                (option,),
                 f"inputs are {', '.join(network.inputs)}",
             )
-        elif (fault := number_fault(rate, ("rates", name))) is not None:
+        elif (fault := number_fault(rate, (option, name), most=network.most_rate)) is not None:
             yield fault
     for name in network.inputs:
         if name not in rates:
-            yield NetworkError("rate.missing", "has no rate", ("rates", name))
+            yield NetworkError("rate.missing", "has no rate", (option, name))

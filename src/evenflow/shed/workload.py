@@ -23,7 +23,7 @@ class Distribution(Protocol):
 
 
 @dataclass(frozen=True)
-class Even:
+class Alike:
     """All rates up to the greatest are equally likely."""
 
     def below(self, rate: float, most: float) -> float:
@@ -81,7 +81,7 @@ class Workload:
         """Return how likely rates are in a box; rates above the greatest count as the greatest."""
         found = 1.0
         for name, start, end, top in zip(names, low, high, most, strict=True):
-            distribution = self.by_input.get(name, Even())
+            distribution = self.by_input.get(name, Alike())
             above = 1.0 if end >= top else distribution.below(end, top)
             found *= above - distribution.below(start, top)
         return found

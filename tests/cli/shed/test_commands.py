@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ from tests.architecture.tree import ROOT
 from tests.cli.conftest import invoke
 
 from evenflow.cli.shed import plot
+from evenflow.shed.network import Network, Node, Operator, Query
+from evenflow.shed.program import program_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,12 +58,20 @@ def test_solve_prints_the_best_gates(invoke: Invoke, network: Path) -> None:
     }
     text = invoke("shed", "solve", network, "--rates", RATES).stdout
     assert "value 0.6" in text
-    assert ["in1", "0.2", "0.8"] in [line.split() for line in text.splitlines()]
+    assert ["in1", "0.2", "0.8", "tuples"] in [line.split() for line in text.splitlines()]
 
 
 def test_the_example_is_solved(invoke: Invoke) -> None:
     example = ROOT / "examples" / "network.yaml"
     assert data(invoke("shed", "solve", example, "--rates", RATES, "--json"))["objective"] == 0.6
+
+
+def test_costs_with_exponents_are_read(invoke: Invoke, network: Path) -> None:
+    network.write_text(
+        FIGURE_1.replace("cost: 1.0", "cost: 1e-6").replace("cost: 3.0", "cost: 3e0")
+    )
+    found = data(invoke("shed", "solve", network, "--rates", "in1=1,in2=0", "--json"))
+    assert found["load"] == {"A": pytest.approx(1 / 3 * 1e-6), "B": 1.0}
 
 
 def test_solve_uniform(invoke: Invoke, network: Path) -> None:
@@ -81,6 +92,51 @@ def test_evaluate_prints_loads_and_throughputs(invoke: Invoke, network: Path) ->
     assert "value 0.6" in text
 
 
+TABLE_1 = [
+    ("in1=1,in2=1", (3, 4 / 3), (1 / 3, 1 / 3), (1 / 4, 1 / 4), ["A", "B"]),
+    ("in1=0.333333333333,in2=0.333333333333", (1, 4 / 3), (1 / 3, 1 / 3), (1 / 4, 1 / 4), ["B"]),
+    ("in1=1,in2=0", (1, 3), (1, 0), (1 / 3, 0), ["B"]),
+    ("in1=0,in2=0.5", (1, 1 / 2), (0, 1 / 2), (0, 1 / 2), []),
+    ("in1=0.2,in2=0.4", (1, 1), (1 / 5, 2 / 5), (1 / 5, 2 / 5), []),
+]
+
+
+@pytest.mark.parametrize(("keep", "load", "out_of_a", "throughput", "overloaded"), TABLE_1)
+def test_evaluate_prints_table_1_row_by_row(
+    invoke: Invoke,
+    network: Path,
+    keep: str,
+    load: tuple[float, float],
+    out_of_a: tuple[float, float],
+    throughput: tuple[float, float],
+    overloaded: list[str],
+) -> None:
+    options = ("--rates", RATES, "--keep", keep, "--json")
+    found = data(invoke("shed", "evaluate", network, *options))
+    assert tuple(found["load"].values()) == pytest.approx(load, abs=1e-9)
+    assert (found["output"]["a1"], found["output"]["a2"]) == pytest.approx(out_of_a, abs=1e-9)
+    assert tuple(found["throughput"].values()) == pytest.approx(throughput, abs=1e-9)
+    assert found["overloaded"] == overloaded
+
+
+def test_gates_before_an_aggregate_are_told_to_drop_windows(
+    invoke: Invoke, network: Path, tmp_path: Path
+) -> None:
+    network.write_text(FIGURE_1.replace("cost: 3.0", "cost: 3.0, kind: aggregate"))
+    options = ("shed", "solve", network, "--rates", RATES)
+    found = data(invoke(*options, "--json"))
+    assert found["keep"] == {"in1": 0.2, "in2": 0.4}
+    assert found["windows"] == ["in1"]
+    rows = [line.split() for line in invoke(*options).stdout.splitlines()]
+    assert ["gate", "keep", "drop", "drops"] in rows
+    assert ["in1", "0.2", "0.8", "windows"] in rows
+    assert ["in2", "0.4", "0.6", "tuples"] in rows
+    plans = tmp_path / "plans"
+    data(invoke("shed", "plan", network, "--max", RATES, "--out", plans, "--json"))
+    chosen = data(invoke("shed", "select", plans, "--rates", RATES, "--json"))
+    assert chosen["windows"] == ["in1"]
+
+
 @pytest.mark.parametrize("method", ["exact", "solver", "solver-w"])
 def test_plans_are_written_and_selected_from(
     invoke: Invoke, network: Path, tmp_path: Path, method: str
@@ -97,7 +153,7 @@ def test_plans_are_written_and_selected_from(
     assert found["plan"] is not None
     assert set(found) == {"objective", "keep", "load", "throughput", "plan"}
     fits = data(invoke("shed", "select", plans, "--rates", "in1=0.1,in2=0.1", "--json"))
-    assert fits["keep"] == {"in1": 1.0, "in2": 1.0}
+    assert (fits["keep"], fits["plan"]) == ({"in1": 1.0, "in2": 1.0}, None)
     assert "value" in invoke("shed", "select", plans, "--rates", "in1=0.7,in2=1").stdout
     assert "plans" in invoke("shed", "plan", network, *options).stdout
 
@@ -186,6 +242,7 @@ BAD_OPTIONS = [
     (("--rates", "in1=1,in2=-1"), "number.invalid"),
     (("--rates", "in1=1,in2=nan"), "number.invalid"),
     (("--rates", "in1=1,in2=inf"), "number.invalid"),
+    (("--rates", "in1=1,in2=1e305"), "number.invalid"),
     (("--rates", "in1=1,in2=1,in3=1"), "input.unknown"),
     (("--rates", "in1=1,in2"), "option.invalid"),
     (("--rates", "in1=1,in2=one"), "option.invalid"),
@@ -270,6 +327,8 @@ def test_a_plan_without_a_number_is_not_told_as_none(
 BAD_PLANNING = [
     (("--max", "in1=1"), "rate.missing"),
     (("--max", "in1=1,in2=-1"), "number.invalid"),
+    (("--max", "in1=1,in2=1,in3=1"), "input.unknown"),
+    (("--max", "in1=1,in2=1e305"), "number.invalid"),
     (("--max", RATES, "--epsilon", "nan"), "number.invalid"),
     (("--max", RATES, "--epsilon", "-1"), "number.invalid"),
     (("--max", RATES, "--epsilon", "0"), "number.invalid"),
@@ -285,7 +344,8 @@ def test_wrong_planning_leaves_the_old_plans(
     plans.write_text("old")
     result = invoke("shed", "plan", network, "--out", plans, *options)
     assert result.exit_code == 2
-    assert f"error[{code}]" in result.stderr
+    assert result.stderr.startswith(f"error[{code}]: ")
+    assert "rates." not in result.stderr
     assert plans.read_text() == "old"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["network.yaml", "plans"]
 
@@ -300,6 +360,48 @@ def test_what_cannot_be_written_leaves_nothing(
         assert result.exit_code == 2
         assert "error[config.invalid]" in result.stderr
     assert sorted(each.name for each in tmp_path.iterdir()) == ["directory", "network.yaml"]
+
+
+BAD_PICTURES = ["plans", "./plans", "network.yaml", "plans.pdf", "picture", "no/p.svg", "d.svg"]
+
+
+@pytest.mark.parametrize("picture", BAD_PICTURES)
+def test_a_picture_that_cannot_be_written_changes_nothing(
+    invoke: Invoke, network: Path, tmp_path: Path, picture: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plot, "STEPS", 4)
+    (tmp_path / "d.svg").mkdir()
+    (tmp_path / "plans").write_text("old")
+    options = ("--max", RATES, "--out", tmp_path / "plans", "--plot", f"{tmp_path}/{picture}")
+    result = invoke("shed", "plan", network, *options)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error[config.invalid]: ")
+    assert (tmp_path / "plans").read_text() == "old"
+    assert network.read_text() == FIGURE_1
+    assert {each.name for each in tmp_path.iterdir()} == {"d.svg", "network.yaml", "plans"}
+
+
+def test_plans_that_cannot_be_written_leave_no_picture(
+    invoke: Invoke, network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plot, "STEPS", 4)
+    picture = tmp_path / "plans.svg"
+    for out in (tmp_path / "no" / "plans", tmp_path, network, picture):
+        result = invoke("shed", "plan", network, "--max", RATES, "--out", out, "--plot", picture)
+        assert result.exit_code == 2
+        assert result.stderr.startswith("error[config.invalid]: ")
+    assert network.read_text() == FIGURE_1
+    assert [each.name for each in tmp_path.iterdir()] == ["network.yaml"]
+
+
+def test_a_picture_is_drawn_in_the_form_of_its_name(
+    invoke: Invoke, network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plot, "STEPS", 4)
+    for name, begins in (("a.png", b"\x89PNG"), ("a.SVG", b"<?xml")):
+        options = ("--max", RATES, "--out", tmp_path / "plans", "--plot", tmp_path / name)
+        data(invoke("shed", "plan", network, *options, "--json"))
+        assert (tmp_path / name).read_bytes().startswith(begins)
 
 
 @pytest.mark.parametrize(
@@ -320,6 +422,63 @@ def test_damaged_plans_are_told(invoke: Invoke, network: Path, tmp_path: Path, d
     result = invoke("shed", "select", plans, "--rates", RATES)
     assert result.exit_code == 2
     assert result.stderr.startswith("error[config.invalid]")
+
+
+@pytest.mark.parametrize("other", [b"", b"evenflow: 1\n", b"<svg/>", b"\xff\xfe", b"{}", b"[1]"])
+def test_another_file_is_not_called_damaged(invoke: Invoke, tmp_path: Path, other: bytes) -> None:
+    (tmp_path / "other").write_bytes(other)
+    result = invoke("shed", "select", tmp_path / "other", "--rates", RATES)
+    assert result.exit_code == 2
+    assert "not a file of plans" in result.stderr
+
+
+def test_a_picture_without_room_is_refused(invoke: Invoke, network: Path, tmp_path: Path) -> None:
+    files = ("--out", tmp_path / "plans", "--plot", tmp_path / "plans.svg")
+    result = invoke("shed", "plan", network, "--max", "in1=0,in2=2", *files)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error[plot.inputs]: max")
+    assert not (tmp_path / "plans").exists()
+
+
+def test_the_boundary_ends_where_a_node_is_full_of_one_input_alone() -> None:
+    network = Network(
+        nodes={"A": Node(capacity=1.0), "B": Node(capacity=100.0)},
+        operators={
+            "a": Operator(node="A", inputs=("x",), cost=1.0),
+            "b": Operator(node="B", inputs=("y",), cost=30.0),
+        },
+        queries={"q": Query(output="a"), "r": Query(output="b")},
+    )
+    line = plot.boundary(program_of(network), 2.0, 4.0)
+    assert [line[0], *line[-2:]] == [(0.0, 10 / 3), (1.0, 10 / 3), (1.0, 0.0)]
+    line = plot.boundary(program_of(network), 0.5, 2.0)
+    assert [line[0], line[-1]] == [(0.0, 2.0), (0.5, 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"method":"solver"', '"method":5'),
+        ('"plan":1}', '"plan":99999}'),
+        ('"plan":1}', '"plan":' + "9" * 400 + "}"),
+        ('"plans":[[', '"plans":[[7.5,'),
+        ('"nodes":{', '"nodes":5,"other":{'),
+    ],
+)
+def test_wrong_plans_under_a_right_checksum_are_told(
+    invoke: Invoke, network: Path, tmp_path: Path, old: str, new: str
+) -> None:
+    plans = tmp_path / "plans"
+    options = ("--max", RATES, "--out", plans, "--method", "solver", "--json")
+    data(invoke("shed", "plan", network, *options))
+    body = plans.read_text().splitlines()[1]
+    assert old in body
+    body = json.dumps(json.loads(body.replace(old, new)), sort_keys=True, separators=(",", ":"))
+    head = {"evenflow": 1, "kind": "plans", "checksum": hashlib.sha256(body.encode()).hexdigest()}
+    plans.write_text(f'{json.dumps(head)[:-1]}, "body":\n{body}\n}}\n')
+    result = invoke("shed", "select", plans, "--rates", RATES)
+    assert result.exit_code == 2
+    assert len([each for each in result.stderr.splitlines() if each.startswith("error[")]) == 1
 
 
 def test_plans_that_are_not_there_are_told(invoke: Invoke, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def small_tree(seed: int, most_taps: int = 3) -> Network:
-    """Return a network of 1 to 4 nodes and up to three outputs: chains, splits, unions, joins."""
+    """Return a network of 1 to 4 nodes and up to three outputs: chains, splits, unions, joins.
+
+    Some operators cost nothing; in every fifth network one lets nothing through.
+    """
     draw = random.Random(seed)
     nodes = [f"n{i}" for i in range(draw.randint(1, 4))]
     parent = {node: draw.choice(nodes[:i]) if i else None for i, node in enumerate(nodes)}
@@ -45,6 +49,9 @@ def small_tree(seed: int, most_taps: int = 3) -> Network:
         ends.remove((name, node))
         _add(draw, operators, below, inputs)
         ends.append((f"o{len(operators) - 1}", below))
+    if seed % 5 == 3:
+        name = random.Random(f"nothing {seed}").choice(sorted(operators))
+        operators[name] = replace(operators[name], selectivity=0.0)
     return Network(
         nodes={node: Node(capacity=draw.choice([0.5, 1.0, 2.0])) for node in nodes},
         operators=operators,
@@ -72,6 +79,61 @@ def _add(
         selectivity=selectivity,
         kind=kind,
         windows=windows,
+    )
+
+
+def with_lower_input(network: Network) -> Network:
+    """Return a network that has one more input, at the last of its nodes that has operators."""
+    node = max(each.node for each in network.operators.values())
+    lower = Operator(node=node, inputs=("lower",), cost=1.0)
+    return replace(
+        network,
+        operators={**network.operators, "lowest": lower},
+        queries={**network.queries, "low": Query(output="lowest")},
+    )
+
+
+def changed_tree(network: Network, draw: random.Random, moving: float = 0.35) -> Network:
+    """Return a network in which one operator costs or lets through something else, or has moved.
+
+    Args:
+        network: As it was.
+        draw: Where chance comes from.
+        moving: Share of changes that are moves: to a node that feeds that of the operator or is fed
+            by it, where tables can still be made.
+    """
+    action = draw.random()
+    name = draw.choice(sorted(network.operators))
+    operator = network.operators[name]
+    if action < moving:
+        moved = [
+            with_operators(network, {name: replace(operator, node=node)})
+            for node in _neighbours(network, operator.node)
+        ]
+        able = [each for each in moved if can_be_cut(each)]
+        if able:
+            return draw.choice(able)
+    share = draw.uniform(0.75, 1.35)
+    if draw.random() < 0.5:
+        return with_operators(network, {name: replace(operator, cost=operator.cost * share)})
+    selectivity = operator.selectivity * share
+    return with_operators(network, {name: replace(operator, selectivity=selectivity)})
+
+
+def with_operators(network: Network, changed: dict[str, Operator]) -> Network:
+    """Return a network in which some operators are others."""
+    return replace(network, operators={**network.operators, **changed})
+
+
+def _neighbours(network: Network, node: str) -> list[str]:
+    pairs = {
+        (network.operators[name].node, each.node)
+        for each in network.operators.values()
+        for name in each.inputs
+        if name in network.operators
+    }
+    return sorted(
+        {one for one, other in pairs if other == node} | {b for a, b in pairs if a == node}
     )
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from evenflow.shed.fit.central import c_fit
 from evenflow.shed.fit.exchange.distributed import d_fit
 from evenflow.shed.linear.exact import Exact
 from evenflow.shed.linear.lp import Lp
-from evenflow.shed.network import Network
+from evenflow.shed.network import Network, Node
 from evenflow.shed.network_data import network_from_data
 from evenflow.shed.plan_index import make_index
 from evenflow.shed.program import program_of
@@ -109,6 +110,30 @@ def test_four_inputs_at_a_tenth_keep_the_bound() -> None:
         at_boundary = rates * draw.uniform(1.0, 1.3) / full
         value = value_of(program, index.select(at_boundary).flows, at_boundary)
         assert value >= 0.9 * optimum(exact, program, at_boundary) - 1e-9
+
+
+def test_a_plan_of_several_trees_names_the_entries_of_all_of_them() -> None:
+    """One input feeds two nodes that have nothing else in common: one fragment, two trees."""
+    apart = network("AB", {"q": "a", "r": "b"}, a=("A", "in"), b=("B", "in"))
+    apart = replace(apart, nodes={"A": Node(capacity=1.0), "B": Node(capacity=0.5)})
+    assert len(apart.fragments) == 1
+    index = make_index(apart, "c-fit", {"in": 9.0}, 0.1)
+    told = {rate: index.select({"in": rate}).plan for rate in (0.4, 0.9, 4.0)}
+    assert told[0.4] is None
+    assert str(told[0.9]).startswith("-+")
+    both = [int(entry) for entry in str(told[4.0]).split("+")]
+    assert len(both) == 2
+
+
+@pytest.mark.parametrize("method", ["c-fit", "d-fit"])
+def test_nodes_that_nothing_ever_reaches_are_planned_too(method: str) -> None:
+    nowhere = network(
+        "ABC", {"q": "c", "r": "d"}, a=("A", "x"), b=("B", "a"), c=("C", "b"), d=("A", "x")
+    )
+    nothing = replace(nowhere.operators["a"], selectivity=0.0)
+    nowhere = replace(nowhere, operators={**nowhere.operators, "a": nothing})
+    index = make_index(nowhere, method, {"x": 4.0}, 0.1)
+    assert index.select({"x": 3.0}).keep == {"x->a": 0.0, "x->d": pytest.approx(1 / 3)}
 
 
 def test_many_branches_of_a_merge_make_the_division_coarser_not_the_plans_endless() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from tests.shed.fit.small_trees import optimum, value_of
 from tests.shed.networks import figure_1
@@ -45,3 +47,27 @@ def test_plans_of_merged_inputs_keep_the_bound() -> None:
     for rates in np.random.default_rng(1).random((100, 4)):
         value = value_of(program, index.select(rates).flows, rates)
         assert value >= 0.9 * optimum(lp, program, rates) - 1e-9
+
+
+def test_a_split_at_which_nothing_arrives_is_a_split() -> None:
+    """Its gates have no place in a network from which it is gone."""
+    hidden = chains((1, 0), (1, 0))
+    operators = {
+        **hidden.operators,
+        "a1": Operator(node="A", inputs=("in1",), cost=1.0, selectivity=0.0),
+        "a2": Operator(node="A", inputs=("in2",), cost=1.0, selectivity=0.0),
+        "c2": Operator(node="B", inputs=("a2",), cost=1.0),
+    }
+    queries = {**hidden.queries, "r2": Query(output="c2")}
+    program = program_of(Network(nodes=hidden.nodes, operators=operators, queries=queries))
+    assert merge_inputs(program).representative == {}
+    c_fit(program, np.ones(2), 0.1)
+
+
+def test_inputs_without_value_are_not_merged() -> None:
+    """They may have all the queries that there are."""
+    dead = chains((1, 0), (1, 0))
+    operators = {name: replace(each, selectivity=0.0) for name, each in dead.operators.items()}
+    program = program_of(replace(dead, operators=operators, queries={"q": Query(output="b2")}))
+    assert merge_inputs(program).network is program.network
+    c_fit(program, np.ones(2), 0.1)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from tests.shed.networks import figure_1, figure_3, figure_7
 
 from evenflow.errors import InternalError, NetworkError
 from evenflow.shed.check import check
+from evenflow.shed.linear import even
+from evenflow.shed.linear.exact import Exact
+from evenflow.shed.linear.highs import HighsSolver
 from evenflow.shed.linear.lp import FragmentLp, Lp
 from evenflow.shed.linear.solver import Bounds, Solved, Trouble
 from evenflow.shed.network import Network, Node, Operator, OperatorKind, Query
@@ -177,6 +182,9 @@ class _Failing:
     def __call__(self, rows: Numbers, seconds: float) -> _Failing:
         return self
 
+    def begin(self) -> None:
+        pass
+
     def maximise(self, objective: Numbers, bounds: Bounds) -> Solved | Trouble:
         return self._answer
 
@@ -210,14 +218,96 @@ def test_a_time_limit_of_nothing_falls_back() -> None:
     assert plan.method == "uniform"
 
 
-def test_no_fallback_is_an_error() -> None:
-    """Floors fit only with gates at splits; the solver fails; no uniform drop fits."""
+def floor_on_top(floor: float) -> Network:
+    """Return figure 7 with a floor that fits only with the gate at the split."""
     network = figure_7()
-    queries = {"q1": replace(network.queries["q1"], floor=1.0), "q2": network.queries["q2"]}
-    network = Network(nodes=network.nodes, operators=network.operators, queries=queries)
+    queries = {"q1": replace(network.queries["q1"], floor=floor), "q2": network.queries["q2"]}
+    return Network(nodes=network.nodes, operators=network.operators, queries=queries)
+
+
+def test_where_no_uniform_drop_fits_floors_come_first_and_the_rest_is_even() -> None:
+    network = floor_on_top(1.0)
     assert Lp(network).plan({"in": 0.2}).objective == pytest.approx(0.28)
+    plan = Lp(network, solver=_Failing(Trouble.FAILED)).plan({"in": 0.2})
+    assert (plan.method, plan.reason) == ("even", "the solver failed")
+    assert plan.throughput["q1"] == pytest.approx(0.2)
+    assert plan.load == pytest.approx({"N": 1.0})
+    assert check(network, plan) == ()
+
+
+def test_a_solver_in_trouble_does_not_hide_that_nothing_fits() -> None:
+    for trouble in Trouble:
+        with pytest.raises(NetworkError) as caught:
+            Lp(floor_on_top(1.0), solver=_Failing(trouble)).plan({"in": 0.4})
+        assert caught.value.code == "floors.unmet"
+
+
+def test_a_solver_that_finds_nothing_is_not_believed_where_something_fits() -> None:
+    plan = Lp(figure_1(), solver=_Failing(Trouble.INFEASIBLE)).plan(rates(figure_1()))
+    assert plan.method == "uniform"
+    assert plan.reason is not None
+
+
+def test_no_safe_plan_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(even, "MOST_PIVOTS", 0)
     with pytest.raises(InternalError):
-        Lp(network, solver=_Failing(Trouble.FAILED)).plan({"in": 0.2})
+        Lp(floor_on_top(1.0), solver=_Failing(Trouble.FAILED)).plan({"in": 0.2})
+
+
+def shares_of_a_union() -> Network:
+    """Return a floor on a union of a dear input and a free one."""
+    return Network(
+        nodes={"N": Node(capacity=1.0)},
+        operators={
+            "a": Operator(node="N", inputs=("x",), cost=10.0),
+            "u": Operator(node="N", inputs=("a", "y"), cost=0.0, kind=OperatorKind.UNION),
+        },
+        queries={"q": Query(output="u", floor=0.5)},
+    )
+
+
+def beside_never() -> Network:
+    """Return a dear branch beside one before which nothing may be dropped."""
+    return Network(
+        nodes={"N": Node(capacity=1.0)},
+        operators={
+            "a": Operator(node="N", inputs=("x",), cost=0.1),
+            "b": Operator(node="N", inputs=("a",), cost=0.1, never=True),
+            "c": Operator(node="N", inputs=("a",), cost=5.0),
+        },
+        queries={"q": Query(output="b"), "r": Query(output="c")},
+    )
+
+
+@pytest.mark.parametrize("network", [shares_of_a_union(), beside_never()])
+def test_that_no_uniform_drop_fits_is_not_told_as_that_nothing_does(network: Network) -> None:
+    with pytest.raises(NetworkError) as caught:
+        Lp(network).uniform(rates(network))
+    assert caught.value.code == "uniform.none"
+    best = Lp(network).plan(rates(network))
+    safe = Lp(network, solver=_Failing(Trouble.SLOW)).plan(rates(network))
+    assert safe.method == "even"
+    assert check(network, safe) == ()
+    assert 0 < safe.objective <= best.objective * (1 + 1e-9)
+
+
+def test_all_solves_of_a_plan_share_its_time() -> None:
+    """Ties are broken by further solves; each may take what the others have left."""
+    network = chains((1.0,) * 6)
+    moments = iter(range(100))
+    seen = []
+
+    class Slow(HighsSolver):
+        def maximise(self, objective: Numbers, bounds: Bounds) -> Solved | Trouble:
+            seen.append(super().maximise(objective, bounds))
+            return seen[-1]
+
+    solver = partial(Slow, clock=lambda: float(next(moments)))
+    plan = Lp(network, seconds=2.5, solver=solver).plan(rates(network))
+    assert plan.reason == "the solver was slow"
+    assert [each is Trouble.SLOW for each in seen] == [False, False, True]
+    again = Lp(network, seconds=90.0, solver=partial(Slow, clock=lambda: float(next(moments))))
+    assert again.plan(rates(network)).reason is None
 
 
 # --- the rest -------------------------------------------------------------------------------------
@@ -262,6 +352,59 @@ def test_units_do_not_matter() -> None:
         assert plan.objective == pytest.approx(size * 4 / 3)
 
 
+@pytest.mark.parametrize("planner", [Lp, Exact])
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e9, 1e12])
+@pytest.mark.parametrize("part", [0.0, 0.5, 2.0])
+def test_a_node_that_carries_far_more_than_another_hides_nothing(
+    planner: type[Lp | Exact], size: float, part: float
+) -> None:
+    network = Network(
+        nodes={"A": Node(capacity=1.0), "B": Node(capacity=size)},
+        operators={
+            "a1": Operator(node="A", inputs=("x",), cost=1.0),
+            "a2": Operator(node="A", inputs=("y",), cost=1.0),
+            "b1": Operator(node="B", inputs=("a1",), cost=1.0),
+            "b2": Operator(node="B", inputs=("a2",), cost=1.0),
+            "b3": Operator(node="B", inputs=("z",), cost=1.0),
+        },
+        queries={
+            "q1": Query(output="b1"),
+            "q2": Query(output="b2", weight=10.0),
+            "q3": Query(output="b3"),
+        },
+    )
+    much = max(1.0, part * size)
+    plan = planner(network).plan({"x": 1.0, "y": 1.0, "z": much})
+    assert plan.reason is None
+    assert plan.throughput == pytest.approx({"q1": 0.0, "q2": 1.0, "q3": min(much, size - 1.0)})
+
+
+@pytest.mark.parametrize("planner", [Lp, Exact])
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e9, 1e12])
+def test_a_query_that_costs_far_less_than_another_hides_nothing(
+    planner: type[Lp | Exact], size: float
+) -> None:
+    network = chains((1.0, 1.0, 1.0 / size), (1.0, 2.0, 1.0))
+    for much in (1.0, 0.25 * size):
+        plan = planner(network).plan({"in1": 1.0, "in2": 1.0, "in3": much})
+        assert plan.reason is None
+        assert plan.keep == pytest.approx({"in1": 0.0, "in2": 1.0 - much / size, "in3": 1.0})
+
+
+def test_a_plan_of_which_it_is_not_proved_that_none_is_better_says_so() -> None:
+    class Idle(HighsSolver):
+        """Finds the basis in which nothing passes."""
+
+        def maximise(self, objective: Numbers, bounds: Bounds) -> Solved:
+            columns, rows = len(objective), len(bounds.row_upper)
+            basic = np.array([False] * columns + [True] * rows)
+            return Solved(basic=basic, at_upper=np.zeros(columns + rows, dtype=bool))
+
+    plan = Lp(chains((1.0, 3.0)), solver=Idle).plan({"in1": 1.0, "in2": 1.0})
+    assert (plan.method, plan.objective) == ("lp", 0.0)
+    assert plan.reason == "it is not proved that no more than 0 is possible"
+
+
 def test_checks_find_what_is_wrong_with_a_plan() -> None:
     network = chains((1.0, 9.0), floor=0.1)
     fragment = FragmentLp(network)
@@ -276,3 +419,60 @@ def test_checks_find_what_is_wrong_with_a_plan() -> None:
     ]
     assert check(network, plan) == ()
     assert [len(check(network, each)) for each in wrong] == [1] * len(wrong)
+
+
+# --- far more than fits ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("far", [1e9, 1e12, 1e15, 1e40, 1e200])
+@pytest.mark.parametrize("planner", [Lp, Exact])
+def test_the_optimum_stays_however_much_comes(planner: type[Lp | Exact], far: float) -> None:
+    for given in ({"in1": far, "in2": 1.0}, {"in1": 1.0, "in2": far}, {"in1": far, "in2": far}):
+        plan = planner(figure_1()).plan(given)
+        assert plan.reason is None
+        assert plan.throughput == pytest.approx({"q1": 0.2, "q2": 0.4})
+        assert plan.load == pytest.approx({"A": 1.0, "B": 1.0})
+    split = planner(figure_7()).plan({"in": far})
+    assert split.reason is None
+    assert split.throughput == pytest.approx({"q1": 1 / 3, "q2": 0.0})
+    uniform = Lp(figure_1()).uniform({"in1": far, "in2": far})
+    assert uniform.throughput == pytest.approx({"q1": 0.25, "q2": 0.25})
+
+
+def test_a_floor_beside_far_more_than_fits_is_kept() -> None:
+    network = figure_1()
+    queries = {"q1": network.queries["q1"], "q2": replace(network.queries["q2"], floor=1.0)}
+    network = Network(nodes=network.nodes, operators=network.operators, queries=queries)
+    plan = Lp(network).plan({"in1": 1e13, "in2": 0.45})
+    assert plan.throughput == pytest.approx({"q1": 0.1, "q2": 0.45})
+
+
+def test_a_split_far_behind_what_comes_keeps_its_share() -> None:
+    """The branches get 0.6 of the capacity of 1e12 times what fits; nothing of it is rounding."""
+    network = Network(
+        nodes={"N": Node(capacity=1.0)},
+        operators={
+            "a": Operator(node="N", inputs=("in",), cost=0.4),
+            **{f"b{i}": Operator(node="N", inputs=("a",), cost=i * 1.0) for i in (1, 2)},
+        },
+        queries={"q1": Query(output="b1", floor=0.0), "q2": Query(output="b2", weight=1.2)},
+    )
+    near, far = (Lp(network).plan({"in": rate}) for rate in (100.0, 1e14))
+    assert far.throughput == pytest.approx(near.throughput)
+    assert far.keep["a->b1"] == pytest.approx(near.keep["a->b1"])
+
+
+def test_what_costs_nothing_is_kept_however_much_comes() -> None:
+    network = chains((0.0, 1.0))
+    plan = Lp(network).plan({"in1": 1e40, "in2": 1e40})
+    assert plan.keep == pytest.approx({"in1": 1.0, "in2": 1e-40})
+
+
+@pytest.mark.parametrize("far", [1e306, 1.7e308])
+def test_rates_that_no_number_can_hold_are_told(far: float) -> None:
+    network = chains((1e5, 1e3))
+    for asked in (Lp(network).plan, Lp(network).uniform, Exact(network).plan):
+        with pytest.raises(NetworkError) as caught:
+            asked({"in1": far, "in2": far})
+        assert caught.value.code == "number.invalid"
+        assert caught.value.place == ("rates", "in1")

@@ -98,6 +98,9 @@ class Undecided:
     def __init__(self, rows: Numbers) -> None:
         self._solver = HighsSolver(rows, 1.0)
 
+    def begin(self) -> None:
+        pass
+
     def maximise(self, objective: Numbers, bounds: Bounds) -> Solved | Trouble:
         found = self._solver.maximise(objective, bounds)
         if isinstance(found, Trouble):

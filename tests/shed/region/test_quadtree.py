@@ -17,7 +17,7 @@ from evenflow.shed.network import Network, Node, Operator, Query
 from evenflow.shed.network_data import network_from_data
 from evenflow.shed.plan_index import index_from_data, make_index
 from evenflow.shed.region.quadtree import least_ratio, leaves_of
-from evenflow.shed.region.region_index import RegionIndex, SolverMethod
+from evenflow.shed.region.region_index import RegionIndex, SolverMethod, WeightedSolverMethod
 from evenflow.shed.workload import Exponential, Histogram, Workload
 
 MAX = {"in1": 1.0, "in2": 1.0}
@@ -231,3 +231,17 @@ def test_regions_cover_the_space_once() -> None:
     assert isinstance(part, RegionIndex)
     areas = [float((box.high - box.low).prod()) for box in leaves_of(part.root)]
     assert sum(areas) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("method", [SolverMethod(), WeightedSolverMethod()])
+def test_rates_far_below_the_greatest_keep_what_is_promised(
+    method: SolverMethod | WeightedSolverMethod,
+) -> None:
+    network, far = figure_1(), {"in1": 1e12, "in2": 1e12}
+    index = method.plan(network, far, 0.2, Workload(), most_boxes=2000)
+    promised = index.report()["error"]
+    assert promised > 0.0
+    for rates in ({"in1": 1.0, "in2": 1.0}, far, {"in1": 1e6, "in2": 3.0}):
+        best = Lp(network).plan(rates).objective
+        assert index.select(rates).objective >= (1 - promised) * best * (1 - 1e-9)
+    assert index.select(far).objective > 0.4

@@ -100,7 +100,7 @@ def plan(
     epsilon: Annotated[float, typer.Option(help="Share of the value that may be missed.")] = 0.05,
     method: Annotated[str, typer.Option(help="exact, solver, solver-w, c-fit or d-fit.")] = "exact",
     plot: Annotated[
-        Path | None, typer.Option(help="A picture of the plans, as SVG; for two inputs.")
+        Path | None, typer.Option(help="A picture of the plans, as .svg or .png; for two inputs.")
     ] = None,
     as_json: AsJson = False,
     format_: AsFormat = Format.TEXT,
@@ -109,22 +109,26 @@ def plan(
     """Make plans ahead for all rates, and write them to a file."""
     from evenflow.cli.shed.assignment import assigned
     from evenflow.cli.shed.network_file import read_network
-    from evenflow.cli.shed.plan_file import write_plans
-    from evenflow.cli.shed.plot import check_inputs, write_picture
+    from evenflow.cli.shed.output_file import check_apart, check_picture, replace_files
+    from evenflow.cli.shed.plan_file import plans_text
+    from evenflow.cli.shed.plot import check_inputs, picture_at
     from evenflow.cli.shed.text import index_text
     from evenflow.shed.plan_index import make_index
 
-    file = read_network(network)
+    check_apart(NETWORK=network, **{"--out": out, "--plot": plot})
+    file, max_rates = read_network(network), assigned("max", max_)
     if plot is not None:
-        check_inputs(file.network.inputs)
+        check_inputs(file.network.inputs, max_rates)
+        check_picture(plot)
     begun = time.perf_counter()
-    index = make_index(file.network, method, assigned("max", max_), epsilon, file.workload)
+    index = make_index(file.network, method, max_rates, epsilon, file.workload)
     seconds = time.perf_counter() - begun
     # Floors that cannot be met at the greatest rates are told now, not when the rates are there.
     index.select(index.max_rates)
-    write_plans(out, index)
+    files = {out: plans_text(index)}
     if plot is not None:
-        write_picture(plot, index)
+        files[plot] = picture_at(plot, index)
+    replace_files(files)
     told = index.report()
     report = {"method": method, "plans": told["plans"], "seconds": seconds, **told}
     if wants_json(as_json, format_):
@@ -153,8 +157,12 @@ def select(
 
 def _put_plan(network: Network, plan: SheddingPlan, as_data: bool, *, selected: bool) -> None:
     from evenflow.cli.shed.text import plan_text
+    from evenflow.shed.gate import network_gates
 
     report = _rounded(plan.report())
+    windows = [gate.name for gate in network_gates(network) if gate.windows]
+    if windows:
+        report["windows"] = windows
     if selected:
         report["plan"] = plan.plan
     if as_data:

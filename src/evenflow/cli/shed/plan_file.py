@@ -1,34 +1,28 @@
-"""Files of plans: versioned, with a checksum, there whole or not at all."""
+"""Files of plans: versioned, with a checksum."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import ConfigError, NetworkError
 from evenflow.shed.plan_index import PlanIndex, index_from_data
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from pathlib import Path
 
 VERSION = 1
+_HEAD = 200
+"""Within so many bytes a file says what it is."""
 
 
-def write_plans(path: Path, index: PlanIndex) -> None:
-    """Replace a file as a whole.
-
-    Raises:
-        ConfigError: It cannot be written. The old one, if there is one, stays.
-    """
+def plans_text(index: PlanIndex) -> bytes:
+    """Return what a file of plans holds."""
     body = json.dumps(index.data(), sort_keys=True, separators=(",", ":"))
     head = json.dumps({"evenflow": VERSION, "kind": "plans", "checksum": _checksum(body)})
     # The body stands as it was summed, so that reading need not write it again to compare.
-    text = f'{head[:-1]}, "body":\n{body}\n}}\n'
-    replace_file(path, lambda beside: beside.write_text(text, encoding="utf-8"))
+    return f'{head[:-1]}, "body":\n{body}\n}}\n'.encode()
 
 
 def read_plans(path: Path) -> PlanIndex:
@@ -42,13 +36,13 @@ def read_plans(path: Path) -> PlanIndex:
     except OSError as exc:
         raise ConfigError(f"{path}: cannot be read: {exc.strerror or type(exc).__name__}") from exc
     except UnicodeDecodeError as exc:
-        raise _damaged(path) from exc
+        raise _unreadable(path) from exc
     try:
         held: Any = json.loads(text)
     except (ValueError, RecursionError) as exc:
-        raise _damaged(path) from exc
+        raise _unreadable(path) from exc
     if not isinstance(held, dict) or held.get("kind") != "plans":
-        raise ConfigError(f"{path}: not a file of plans", "evenflow shed plan writes one")
+        raise _foreign(path)
     if held.get("evenflow") != VERSION:
         raise ConfigError(
             f"{path}: version {str(held.get('evenflow'))[:20]} of the format is not known",
@@ -63,38 +57,19 @@ def read_plans(path: Path) -> PlanIndex:
         raise NetworkError(exc.code, f"{path}: {exc}", (), exc.hint) from exc
 
 
-def replace_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file beside another, then put it in its place. Nothing is left of one that fails.
-
-    Raises:
-        ConfigError: It cannot be written.
-    """
-    beside: Path | None = None
-    try:
-        handle, name = tempfile.mkstemp(
-            prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent
-        )
-        os.close(handle)
-        beside = Path(name)
-        beside.chmod(0o666 & ~_umask())
-        write(beside)
-        beside.replace(path)
-    except OSError as exc:
-        reason = exc.strerror or type(exc).__name__
-        raise ConfigError(f"{path}: cannot be written: {reason}") from exc
-    finally:
-        if beside is not None:
-            beside.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 def _checksum(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()
+
+
+def _unreadable(path: Path) -> ConfigError:
+    """Return what is wrong with a file that is no JSON: ours begins with what it is."""
+    with path.open("rb") as file:
+        ours = b'"kind": "plans"' in file.read(_HEAD)
+    return _damaged(path) if ours else _foreign(path)
+
+
+def _foreign(path: Path) -> ConfigError:
+    return ConfigError(f"{path}: not a file of plans", "evenflow shed plan writes one")
 
 
 def _damaged(path: Path) -> ConfigError:

@@ -9,9 +9,11 @@ from evenflow.errors import NetworkError
 from evenflow.shed.program import program_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from evenflow.shed.plan_index import PlanIndex
+    from evenflow.shed.program import Program
 
 STEPS = 120
 """Rates tried in each direction."""
@@ -22,11 +24,11 @@ OPEN, NONE = "#ffffff", "#b7b7b7"
 """Where nothing is dropped, and where no plan fits."""
 
 
-def check_inputs(inputs: tuple[str, ...]) -> None:
-    """Refuse a picture of anything but two inputs.
+def check_inputs(inputs: tuple[str, ...], max_rates: Mapping[str, float]) -> None:
+    """Refuse a picture of anything but two inputs that may bring something.
 
     Raises:
-        NetworkError: There are fewer or more.
+        NetworkError: There are fewer or more, or one brings nothing.
     """
     if len(inputs) != 2:
         raise NetworkError(
@@ -34,6 +36,9 @@ def check_inputs(inputs: tuple[str, ...]) -> None:
             f"a picture has two inputs, the network {len(inputs)}",
             ("plot",),
         )
+    for name in inputs:
+        if max_rates.get(name) == 0:
+            raise NetworkError("plot.inputs", f"a picture has no room where {name} is 0", ("max",))
 
 
 def draw(index: PlanIndex, form: str = "svg") -> bytes:
@@ -47,7 +52,7 @@ def draw(index: PlanIndex, form: str = "svg") -> bytes:
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         _regions(axes, index)
-        _boundary(axes, index)
+        _lines(axes, index)
         across, up = index.network.inputs
         axes.set_xlabel(f"{across}, tuples/s")
         axes.set_ylabel(f"{up}, tuples/s")
@@ -107,31 +112,38 @@ def _colour(index: PlanIndex, rates: dict[str, float], seen: dict[object, int]) 
     return 1 + seen.setdefault(plan.plan, len(seen)) % len(COLOURS)
 
 
-def _boundary(axes: Any, index: PlanIndex) -> None:
+def _lines(axes: Any, index: PlanIndex) -> None:
     """Draw where each node is full, and in bold where the first of them is."""
     program = program_of(index.network)
     across, up = index.network.inputs
     wide, high = index.max_rates[across], index.max_rates[up]
-    xs = [wide * step / POINTS for step in range(POINTS + 1)]
-    lowest = [high] * len(xs)
-    loads, capacities = program.unit_load.tolist(), program.capacity.tolist()
-    for name, (by_x, by_y), capacity in zip(program.nodes, loads, capacities, strict=True):
-        style = {"linewidth": 1, "linestyle": "--", "label": f"{name} is full"}
-        if by_y > 0:
-            ys = [(capacity - by_x * x) / by_y for x in xs]
-            axes.plot(xs, ys, **style)
-            lowest = [min(pair) for pair in zip(lowest, ys, strict=True)]
-        elif by_x > 0:
+    nodes = zip(program.nodes, program.unit_load.tolist(), program.capacity.tolist(), strict=True)
+    for number, (name, (by_x, by_y), capacity) in enumerate(nodes):
+        style = {"color": f"C{number}", "linewidth": 1, "linestyle": "--"}
+        style["label"] = f"{name} is full"
+        if by_y > 0 and capacity - by_x * wide < by_y * high:
+            axes.plot([0, wide], [capacity / by_y, (capacity - by_x * wide) / by_y], **style)
+        elif by_y == 0 and by_x * wide > capacity:
             axes.axvline(capacity / by_x, **style)
-            lowest = [y if by_x * x <= capacity else 0.0 for x, y in zip(xs, lowest, strict=True)]
-    line = [max(y, 0.0) for y in lowest]
-    axes.plot(xs, line, color="black", linewidth=2, label="feasibility boundary")
+    line = boundary(program, wide, high)
+    axes.plot(*zip(*line, strict=True), color="black", linewidth=2, label="feasibility boundary")
 
 
-def write_picture(path: Path, index: PlanIndex) -> None:
-    """Write the picture, there whole or not at all."""
-    from evenflow.cli.shed.plan_file import replace_file
+def boundary(program: Program, wide: float, high: float) -> list[tuple[float, float]]:
+    """Return the highest rates of one input that fit beside those of the other, as a line.
 
-    form = "png" if path.suffix.lower() == ".png" else "svg"
-    drawn = draw(index, form)
-    replace_file(path, lambda beside: beside.write_bytes(drawn))
+    It ends where a node is full of the other alone.
+    """
+    nodes = list(zip(program.unit_load.tolist(), program.capacity.tolist(), strict=True))
+    ends = min([wide, *(capacity / by_x for (by_x, _), capacity in nodes if by_x > 0)])
+    line = []
+    for step in range(POINTS + 1):
+        x = ends * step / POINTS
+        most = [(capacity - by_x * x) / by_y for (by_x, by_y), capacity in nodes if by_y > 0]
+        line.append((x, max(0.0, min([high, *most]))))
+    return line if ends == wide else [*line, (ends, 0.0)]
+
+
+def picture_at(path: Path, index: PlanIndex) -> bytes:
+    """Return the picture in the form that a file's name asks for."""
+    return draw(index, "png" if path.suffix.lower() == ".png" else "svg")

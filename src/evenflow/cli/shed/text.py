@@ -17,14 +17,18 @@ DIGITS = 6
 
 def plan_text(network: Network, report: Mapping[str, Any]) -> str:
     """Return gates, nodes and queries of a plan, each as a table, and its value."""
+    windows = report.get("windows", ())
     gates = text_table(
-        ["gate", "keep", "drop"],
-        [[name, kept, 1 - kept] for name, kept in report["keep"].items()],
+        ["gate", "keep", "drop", "drops"],
+        [
+            [name, kept, 1 - kept, "windows" if name in windows else "tuples"]
+            for name, kept in report["keep"].items()
+        ],
         DIGITS,
     )
     parts = [gates, *_nodes_and_queries(network, report)]
     if "fallback" in report:
-        parts.append(f"uniform drop: {report['fallback']}")
+        parts.append(f"a safe plan, not the best: {report['fallback']}")
     return "\n\n".join(parts)
 
 

@@ -97,10 +97,15 @@ class FitIndex:
             flows = self._merging.outer(flows, inner, within)
         return Chosen(flows, entries)
 
-    def flows(self, rates: Numbers) -> tuple[Numbers, int | None]:
-        """Return the flow behind each gate, and the entry that the first tree took, if one did."""
+    def flows(self, rates: Numbers) -> tuple[Numbers, int | str | None]:
+        """Return the flow behind each gate, and the number of the entry that was taken, if one was.
+
+        Of several trees all entries are named, as 3+17; - stands for a tree that needs none.
+        """
         chosen = self.select(rates)
-        return chosen.flows, next((each for each in chosen.entries if each is not None), None)
+        if len(chosen.entries) == 1 or not any(each is not None for each in chosen.entries):
+            return chosen.flows, next(iter(chosen.entries), None)
+        return chosen.flows, "+".join("-" if e is None else str(e) for e in chosen.entries)
 
 
 class _TreeSearch:
@@ -116,7 +121,7 @@ class _TreeSearch:
         self._supply = program.supply[self._inlets]
         self._values = np.array(tree.surveys[tree.root].values)
         self._strains = np.max(tree.surveys[tree.root].strains, axis=0)
-        self._open = open_flows(program)[:, self._inlets]
+        self._open = program.opened[:, self._inlets]
         self._open_load = program.load @ self._open
         self._capacity = program.capacity
         table = tree.tables[tree.root]
@@ -162,14 +167,6 @@ class _TreeSearch:
                 self._ready.clear()
             self._ready[row] = ready
         return ready
-
-
-def open_flows(program: Program) -> Numbers:
-    """Return gate by gate: the flow behind each for one tuple behind another, all gates open."""
-    flows: Numbers = np.eye(len(program.gates))
-    for row in range(len(flows)):
-        flows[row] += program.arriving[row] @ flows
-    return flows
 
 
 def c_fit(

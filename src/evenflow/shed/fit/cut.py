@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evenflow.shed.network import Network
     from evenflow.shed.program import Numbers, Program
 
-_OTHERS = "use lp or exact"
+_OTHERS = "use exact, or shed solve for rates that are known"
 
 
 @dataclass(slots=True)
@@ -129,8 +129,9 @@ class _Cutter:
             inlets = [*self._inlets(child), *self._passing(child)]
             own, below = len(self._inlets(child)), len(inlets)
             units = [sheet.unit(each.name) for each in inlets]
-            gain = np.array([*units[:own], *rows, *units[own:below]]).reshape(-1, sheet.columns)
-            links.append(Link(child=child, gain=gain[:, : len(sheet.heads)]))
+            gain = sheet.rows([*units[:own], *rows, *units[own:below]])
+            names = tuple(each.name for each in (*inlets[:own], *streams, *inlets[own:]))
+            links.append(Link(child=child, dimensions=names, gain=gain[:, : len(sheet.heads)]))
         self._refuse_meeting(sheet, links)
         self.parts[node] = sheet.part(self._parent[node], tuple(links))
 
@@ -231,9 +232,11 @@ class _Sheet:
         for name, query in network.queries.items():
             if query.output in self._out:
                 self.value += query.weight * self.along(network.arcs_into[name][0])
-        self.arriving = np.array([self._out[gate.producer] for gate in self._gates]).reshape(
-            -1, self.columns
-        )
+        self.arriving = self.rows([self._out[gate.producer] for gate in self._gates])
+
+    def rows(self, rows: list[Numbers]) -> Numbers:
+        """Return rows as a matrix, also where there are none, or no columns: nothing comes here."""
+        return np.array(rows, dtype=np.float64).reshape(len(rows), self.columns)
 
     def unit(self, name: str) -> Numbers:
         row: Numbers = self._unit[self.heads.index(name)]

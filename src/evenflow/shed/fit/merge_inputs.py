@@ -80,7 +80,7 @@ def merge_inputs(program: Program) -> Merged:
     gone: set[str] = set()
     for position, gate in enumerate(program.gates):
         source = program.inputs.index(gate.producer) if gate.on_input else -1
-        if source < 0 or gate.name != gate.producer or np.any(program.arriving[:, position]):
+        if source < 0 or gate.name != gate.producer:
             continue
         chain = _chain(program, gate.producer)
         if chain is None:
@@ -100,20 +100,26 @@ def merge_inputs(program: Program) -> Merged:
 
 
 def _chain(program: Program, source: str) -> set[str] | None:
-    """Return what tuples of an input come to, if nothing else comes to it."""
+    """Return what tuples of an input come to, if nothing else comes to it and it has no splits.
+
+    A split counts even if nothing arrives at it, because of a selectivity of 0: it has gates.
+    """
     network = program.network
     reached = set(network.reach[source]) - {source}
     for name in reached:
         if any(arc.producer not in {source, *reached} for arc in network.arcs_into[name]):
             return None
-    return reached
+    return None if any(gate.producer in reached for gate in program.gates) else reached
 
 
 def _factor(program: Program, one: int, other: int) -> float | None:
-    """Return how many tuples of another input do what one tuple of an input does."""
+    """Return how many tuples of another input do what one tuple of an input does.
+
+    Those without value are closed anyway, and theirs may be all queries that there are.
+    """
     mine = np.concatenate([program.load[:, one], program.value[one : one + 1]])
     its = np.concatenate([program.load[:, other], program.value[other : other + 1]])
-    if not its.sum() > 0.0 or not mine.sum() > 0.0:
+    if not (mine[-1] > 0.0 and its[-1] > 0.0):
         return None
     factor = float(mine.sum() / its.sum())
     return factor if np.allclose(mine, factor * its, rtol=_ALIKE, atol=0.0) else None

@@ -35,6 +35,8 @@ class Link:
     """How a child is fed."""
 
     child: str
+    dimensions: tuple[str, ...]
+    """Of the child. They are others after an operator has moved between the two."""
     gain: Numbers
     """Dimension of the child by head of ours: tuples that arrive there for one behind the head."""
 

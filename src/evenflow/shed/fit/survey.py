@@ -17,6 +17,8 @@ from evenflow.shed.fit.mapping import count_share_vectors, merge_tails
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import NDArray
+
     from evenflow.shed.fit.part import Link, Part
     from evenflow.shed.program import Numbers
 
@@ -125,17 +127,41 @@ def terms_of_root(survey: Survey, max_rates: Numbers, loss: float, most_entries:
         spread = choose_spread(rounding, least, survey.taps, each)
     else:
         spread = Spread(thinning=0.0, step=loss * least / max(1, survey.taps))
-    # What brings nothing is closed, and what strains nothing is open, whatever the others do.
-    decided = (values > 0.0) & (strains > 0.0)
     return Terms(
         kept=1.0 - loss if certain else 0.0,
         spread=spread,
         shares=shares,
         most_entries=most_entries,
-        most=tuple(np.where(decided, max_rates, 0.0).tolist()),
+        most=tuple(np.where(_decided(survey), max_rates, 0.0).tolist()),
         strains=survey.strains,
         limits=(),
     )
+
+
+def _decided(survey: Survey) -> NDArray[np.bool_]:
+    """Return by dimension whether entries decide about it.
+
+    What brings nothing is closed, and what strains nothing is open, whatever the others do.
+    """
+    strains = np.max(survey.strains, axis=0)
+    decided: NDArray[np.bool_] = (np.array(survey.values) > 0.0) & (strains > 0.0)
+    return decided
+
+
+def stands_for(basis: Survey, survey: Survey) -> bool:
+    """Whether terms that were made for one survey keep what they say for another.
+
+    A strain must not have grown: a leaf would exclude a triangle that no longer fits, and with it
+    the entries that rates just outside of what fits need.
+    """
+    if len(basis.strains) != len(survey.strains):
+        return False
+    if (basis.taps, basis.merges) != (survey.taps, survey.merges):
+        return False
+    if not np.array_equal(_decided(basis), _decided(survey)):
+        return False
+    tighter = np.array(survey.strains) > np.array(basis.strains)
+    return not np.any(tighter) and least_score(survey) >= least_score(basis)
 
 
 def _budget(kept: float, merges: int) -> tuple[float, int]:
@@ -176,8 +202,7 @@ def _limits_of_child(part: Part, terms: Terms, link: Link) -> tuple[tuple[float,
     rows += [np.concatenate([row, np.zeros(heads - dimensions)]) for row in terms.limits]
     # Dimensions that one head each feeds have different heads, so that what these take adds up.
     alone = (link.gain > 0.0).sum(axis=1) == 1
-    feeding = np.argmax(link.gain > 0.0, axis=1)
-    gain = link.gain[np.arange(len(feeding)), feeding]
+    feeding, gain = _first_feeding(link)
     return tuple(
         tuple(np.divide(row[feeding], gain, out=np.zeros(len(gain)), where=alone).tolist())
         for row in rows
@@ -188,9 +213,17 @@ def _strains_of_child(part: Part, terms: Terms, link: Link) -> tuple[tuple[float
     """Return the strains in the child's dimensions, if those are all there is to decide on."""
     if terms.strains is None or part.taps or not one_to_one(part):
         return None
-    feeding = np.argmax(link.gain > 0.0, axis=1)
-    gain = link.gain[np.arange(len(feeding)), feeding]
+    feeding, gain = _first_feeding(link)
     return tuple(tuple((np.array(row)[feeding] / gain).tolist()) for row in terms.strains)
+
+
+def _first_feeding(link: Link) -> tuple[NDArray[np.intp], Numbers]:
+    """Return by dimension of a child the first head that feeds it, and what arrives of it."""
+    if link.gain.size == 0:
+        # Nothing comes to the child, ever.
+        return np.zeros(0, dtype=np.intp), np.zeros(0)
+    feeding = np.argmax(link.gain > 0.0, axis=1)
+    return feeding, link.gain[np.arange(len(feeding)), feeding]
 
 
 def one_to_one(part: Part) -> bool:

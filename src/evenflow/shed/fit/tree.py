@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenflow.errors import InternalError
+from evenflow.shed.dag import in_order
 from evenflow.shed.fit.coarseness import Trial, next_trial
 from evenflow.shed.fit.make_table import make_table
 from evenflow.shed.fit.survey import Survey, Terms, survey_of, terms_of_child, terms_of_root
@@ -50,8 +51,10 @@ def trees_of(parts: Mapping[str, Part]) -> list[list[str]]:
     """Return the nodes of each tree, the root first and every node after its parent."""
     trees: dict[str, list[str]] = {}
     root_of: dict[str, str] = {}
-    for node, part in parts.items():
-        root = node if part.parent is None else root_of[part.parent]
+    above = {node: () if each.parent is None else (each.parent,) for node, each in parts.items()}
+    for node in in_order(above):
+        parent = parts[node].parent
+        root = node if parent is None else root_of[parent]
         root_of[node] = root
         trees.setdefault(root, []).append(node)
     return list(trees.values())

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evenflow.shed.linear.basis import ZERO, Basis
-from evenflow.shed.linear.lp import SECONDS, FragmentLp
+from evenflow.shed.linear.lp import DUALITY_GAP, SECONDS, FragmentLp
 from evenflow.shed.linear.solver import Trouble
 from evenflow.shed.plan import SheddingPlan, joined_plan
 from evenflow.shed.program import ROUNDING
@@ -38,8 +38,6 @@ MOST_BASES = 4096
 """Kept per fragment; then the one found first goes."""
 FEW_BASES = 64
 """Up to which looking at all of them takes no longer than at the last one, and then at all."""
-DUALITY_GAP = 1e-8
-"""How far below the bound of its duals a plan may be, relatively, for rounding."""
 
 
 class Exact:
@@ -228,7 +226,7 @@ class FragmentExact:
         if isinstance(found, Trouble):
             return self._lp.fallback(rates, found), None
         keep = self.program.keep(found.flows, vector)
-        plan = self._lp.checked(self._lp.checker.plan_of(rates, keep, "exact"))
+        plan = self._lp.told(self._lp.checker.plan_of(rates, keep, "exact"), found, vector)
         if plan.reason is None:
             region = _Region(found.basis, self._met)
             # One that would not serve these rates again, because of its ties, serves nobody.

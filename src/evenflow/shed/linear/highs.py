@@ -1,7 +1,11 @@
-"""HiGHS. A model is kept, so that a solve starts at the last basis. No other module imports it."""
+"""HiGHS. A model is kept, so that a solve starts at the last basis. No other module imports it.
+
+It is the one place of a decision package that looks at a clock, because a solve has a time limit.
+"""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import highspy
@@ -10,6 +14,8 @@ import numpy as np
 from evenflow.shed.linear.solver import Solved, Trouble
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from evenflow.shed.linear.solver import Bounds
     from evenflow.shed.program import Numbers
 
@@ -27,8 +33,12 @@ _TROUBLES = {
 class HighsSolver:
     """A `Solver`: one model, whose bounds and objective change."""
 
-    def __init__(self, rows: Numbers, seconds: float) -> None:
+    def __init__(
+        self, rows: Numbers, seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._seconds = seconds
+        self._clock = clock
+        self._deadline = clock() + seconds
         self._rows, self._columns = rows.shape
         self._row_index = np.arange(self._rows, dtype=np.int32)
         self._column_index = np.arange(self._columns, dtype=np.int32)
@@ -44,6 +54,10 @@ class HighsSolver:
             self._highs.setOptionValue(name, value)
         self._highs.passModel(self._model(rows))
 
+    def begin(self) -> None:
+        """Begin a plan: all solves until the next call share one time limit."""
+        self._deadline = self._clock() + self._seconds
+
     def maximise(self, objective: Numbers, bounds: Bounds) -> Solved | Trouble:
         """Return an optimal basis, or why there is none."""
         highs = self._highs
@@ -52,8 +66,11 @@ class HighsSolver:
             self._columns, self._column_index, bounds.column_lower, bounds.column_upper
         )
         highs.changeRowsBounds(self._rows, self._row_index, bounds.row_lower, bounds.row_upper)
-        # Its clock runs on from solve to solve.
-        highs.setOptionValue("time_limit", highs.getRunTime() + self._seconds)
+        left = self._deadline - self._clock()
+        if left <= 0.0:
+            return Trouble.SLOW
+        # Its own clock runs on from solve to solve.
+        highs.setOptionValue("time_limit", highs.getRunTime() + left)
         highs.run()
         status = highs.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:

@@ -43,6 +43,7 @@ class OptimumSearch:
 
     def find(self, rates: Numbers) -> Optimum | Trouble:
         """Return the optimum at given rates."""
+        self._solver.begin()
         return _Search(self._form, self._solver, rates).run()
 
 

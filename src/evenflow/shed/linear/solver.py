@@ -43,6 +43,10 @@ class Solved:
 class Solver(Protocol):
     """Keeps one matrix of rows and columns."""
 
+    def begin(self) -> None:
+        """Begin a plan: all solves until the next call share one time limit."""
+        ...
+
     def maximise(self, objective: Numbers, bounds: Bounds) -> Solved | Trouble:
         """Return an optimal basis, or why there is none."""
         ...

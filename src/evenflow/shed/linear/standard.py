@@ -3,7 +3,9 @@
     maximise c z   subject to   A z + s = b0 + B r,   lower r <= z <= upper r,   s >= 0
 
 for rates r. Flows are scaled so that one unit fills a node, and rows so that a capacity is 1:
-tolerances mean the same in networks of a few tuples per second and of millions.
+tolerances mean the same in networks of a few tuples per second and of millions. Where nodes are
+filled by flows of very different sizes, large ones count in smaller units, lest what the others
+bring be lost in rounding.
 """
 
 from __future__ import annotations
@@ -15,6 +17,10 @@ import numpy as np
 
 if TYPE_CHECKING:
     from evenflow.shed.program import Numbers, Program
+
+
+SPREAD = 1e5
+"""Units of flows are at most so many times the smallest one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,7 +64,7 @@ class StandardForm:
 
 def standard_form(program: Program) -> StandardForm:
     """Return a program in standard form."""
-    scale = _scales(program)
+    scale = np.minimum(program.filling, SPREAD * np.min(program.filling, initial=np.inf))
     splits = [i for i, gate in enumerate(program.gates) if not gate.on_input]
     floors = [i for i, floor in enumerate(program.floor) if floor > 0]
     node_rows, node_limits = _node_rows(program, scale)
@@ -85,18 +91,6 @@ def standard_form(program: Program) -> StandardForm:
         objectives=np.hstack([objectives, np.zeros((len(objectives), count))]),
         split_row=split_row,
     )
-
-
-def _scales(program: Program) -> Numbers:
-    per_node = program.load @ program.opened
-    room = np.where(program.capacity > 0, program.capacity, 1.0)
-    shares = np.max(per_node / room[:, None], axis=0, initial=0.0)
-    scale = np.ones(len(program.gates))
-    for i, share in enumerate(shares):
-        # What loads no node is measured by what comes to it.
-        come = float(program.arriving[i] @ scale)
-        scale[i] = 1.0 / share if share > 0 else come if come > 0 else 1.0
-    return scale
 
 
 def _node_rows(program: Program, scale: Numbers) -> tuple[Numbers, Numbers]:

@@ -1,7 +1,9 @@
 """Uniform drop: one fraction for all inputs. The safe plan when a solver fails or is slow.
 
 No gate of a split drops. Inputs that feed a query with a floor keep at least that share, so that
-floors hold; inputs before `shed: never` keep everything. Finding it takes arithmetic only.
+floors hold; inputs before `shed: never` keep everything. Finding it takes arithmetic only. A floor
+that some inputs could serve for others, or a gate at a split could make room for, may leave none
+that fits: `even` has a plan then.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import numpy as np
 from evenflow.errors import InternalError, NetworkError
 from evenflow.shed.check import Checker
 from evenflow.shed.linear.exact import FragmentExact
+from evenflow.shed.linear.lp import SECONDS_AHEAD
 from evenflow.shed.program import program_of
 from evenflow.shed.region.quadtree import Box, Division, Solution, leaves_of
 
@@ -151,9 +152,9 @@ class RegionIndex:
     def _scaled(self, box: Box, plan: Sequence[float], rates: Numbers) -> list[float]:
         """Return fractions for rates that are scaled down to the lowest of the region, if not 0."""
         scale = np.divide(box.low, rates, out=np.ones_like(rates), where=box.low > 0)
-        by_gate = np.where(
+        by_gate: list[float] = np.where(
             [gate.on_input for gate in self._program.gates], self._program.supply @ scale, 1.0
-        )
+        ).tolist()
         return [min(1.0, kept * factor) for kept, factor in zip(plan, by_gate, strict=True)]
 
 
@@ -161,7 +162,7 @@ class _SolvedOptima:
     """Optima by `exact`, each point once."""
 
     def __init__(self, network: Network) -> None:
-        self.exact = FragmentExact(network)
+        self.exact = FragmentExact(network, SECONDS_AHEAD)
         self.known: dict[tuple[float, ...], Solution] = {}
 
     def at(self, rates: Numbers) -> Solution:
@@ -206,6 +207,7 @@ def restored(
     program = program_of(network)
     if list(data["gates"]) != [gate.name for gate in program.gates]:
         raise NetworkError("plans.invalid", "the plans are of another network")
+    plans = [_checked_plan(plan, len(program.gates)) for plan in data["plans"]]
     root = Box(np.zeros(len(program.inputs)), program.rate_vector(max_rates))
     stack = [(root, data["tree"])]
     while stack:
@@ -213,8 +215,30 @@ def restored(
         if made is None:
             continue
         if isinstance(made, dict):
-            box.plan, box.error = int(made["plan"]), float(made["error"])
+            box.plan, box.error = made["plan"], made["error"]
+            if not (_is_number(box.error, 1.0) and type(box.plan) is int):
+                raise NetworkError("plans.invalid", "a region has no plan or no error")
+            if not 0 <= box.plan < len(plans):
+                raise NetworkError("plans.invalid", f"there is no plan {box.plan}")
             continue
         box.children = list(box.divided())
         stack += zip(box.children, made, strict=True)
-    return RegionIndex(network, root, [tuple(plan) for plan in data["plans"]], data["told"])
+    return RegionIndex(network, root, plans, _checked_told(data["told"]))
+
+
+def _checked_plan(plan: Sequence[Any], gates: int) -> tuple[float, ...]:
+    if len(plan) != gates or not all(_is_number(kept, 1.0) for kept in plan):
+        raise NetworkError("plans.invalid", "a plan has no fraction for each gate")
+    return tuple(map(float, plan))
+
+
+def _checked_told(told: Mapping[str, Any]) -> dict[str, Any]:
+    if not all(_is_number(told[key], np.inf) for key in ("lp_calls", "points")):
+        raise NetworkError("plans.invalid", "what was told of the plans are no numbers")
+    if "expected_error" in told and not _is_number(told["expected_error"], np.inf):
+        raise NetworkError("plans.invalid", "what was told of the plans are no numbers")
+    return dict(told)
+
+
+def _is_number(value: Any, most: float) -> bool:
+    return type(value) in (int, float) and 0.0 <= value <= most

@@ -15,6 +15,7 @@ from tests.shed.networks import figure_1
 from evenflow.errors import ConfigError, InternalError
 from evenflow.shed.fit.cut import cut
 from evenflow.shed.fit.exchange.change import change_of
+from evenflow.shed.fit.exchange.config import FitNodeConfig
 from evenflow.shed.fit.exchange.distributed import nodes_for, settle
 from evenflow.shed.fit.exchange.entries import entries_of
 from evenflow.shed.fit.exchange.local_choice import LocalChoice
@@ -25,7 +26,7 @@ from evenflow.shed.fit.exchange.messages import (
     SurveyNotice,
     TableNotice,
 )
-from evenflow.shed.fit.exchange.node import FitNode, FitNodeConfig
+from evenflow.shed.fit.exchange.node import FitNode
 from evenflow.shed.network import Network
 from evenflow.shed.program import program_of
 
@@ -39,6 +40,14 @@ def started(network: Network, tolerance: float = 0.0, epsilon: float = 0.1) -> d
     nodes = nodes_for(program, rates, epsilon, most_entries=5000, tolerance=tolerance)
     settle(nodes, [effect for node in nodes.values() for effect in node.start(0.0)])
     return nodes
+
+
+def survey_of_b(nodes: dict[str, FitNode]) -> SurveyNotice:
+    part, survey = nodes["B"].part, nodes["B"].survey
+    assert survey is not None
+    return SurveyNotice(
+        sender="B", receiver="A", version=1, dimensions=part.dimensions, survey=survey
+    )
 
 
 def with_operator(network: Network, name: str, **changed: float) -> Network:
@@ -88,9 +97,7 @@ def test_a_notice_is_sent_again_until_it_is_answered() -> None:
 def test_what_is_held_is_answered_and_changes_nothing() -> None:
     nodes = started(figure_1())
     before = nodes["A"].snapshot()
-    survey = nodes["B"].survey
-    assert survey is not None
-    late = SurveyNotice(sender="B", receiver="A", version=1, survey=survey)
+    late = survey_of_b(nodes)
     assert nodes["A"].receive(late, 1.0) == [
         Send(message=Receipt(sender="A", receiver="B", kind="survey", version=1))
     ]
@@ -117,9 +124,7 @@ def test_old_terms_and_tables_do_not_replace_new_ones() -> None:
 
 def test_messages_of_others_are_ignored() -> None:
     nodes = started(figure_1())
-    survey = nodes["B"].survey
-    assert survey is not None
-    stray = SurveyNotice(sender="C", receiver="A", version=9, survey=survey)
+    stray = replace(survey_of_b(nodes), sender="C", version=9)
     assert nodes["A"].receive(stray, 1.0) == []
     assert nodes["A"].receive(replace(stray, sender="B", receiver="C"), 1.0) == []
 
@@ -217,7 +222,7 @@ def test_a_moved_operator_changes_both_nodes() -> None:
     assert_tables_of_one_place(nodes, 0.1, 5000)
 
 
-def test_a_node_with_other_neighbours_is_another_node() -> None:
+def test_a_part_of_another_node_is_refused() -> None:
     nodes = started(figure_1())
     with pytest.raises(InternalError):
         nodes["A"].change(nodes["B"].part, 1.0)

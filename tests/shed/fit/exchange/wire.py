@@ -10,7 +10,7 @@ import numpy as np
 from evenflow.shed.fit.tree import plan_tree, trees_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from evenflow.shed.fit.exchange.messages import Message, Send
     from evenflow.shed.fit.exchange.node import FitNode
@@ -50,6 +50,11 @@ class Wire:
                 self.put(node.handle_timer(self.now))
         raise AssertionError("the nodes do not come to rest")
 
+    def run_until(self, reached: Callable[[], bool]) -> None:
+        """Deliver until something holds, or nothing is under way."""
+        while self._waiting and not reached():
+            self._deliver()
+
     def _deliver(self) -> None:
         message = self._waiting.pop(self._draw.randrange(len(self._waiting)))
         fate = self._draw.random()
@@ -57,7 +62,10 @@ class Wire:
             return
         if fate < LOST + REPEATED:
             self._waiting.append(message)
-        node = self.nodes[message.receiver]
+        node = self.nodes.get(message.receiver)
+        if node is None:
+            # It has no operators any more.
+            return
         self.put(node.receive(message, self.now))
         node.check_invariants()
 

@@ -2,10 +2,12 @@
 # What the parent can rely on, with tolerance t
 # =============================================
 # An entry that is not withdrawn can still be served, and brings what the parent believes, to a
-# factor of 1 - t either way. An entry of the new table that is not sent has another below it, of
-# which the parent knows and which brings at least 1 - t of it. What a plan made from such tables
-# brings is therefore at least (1 - t)^3 of what the new tables would give: the parent compares
-# beliefs, which may be too high by t for what it takes and too low by t for what it leaves.
+# share t of what it brings. An entry of the new table that is not sent has another that stands for
+# it: below it, with ceilings no lower, and believed to bring at least 1 - t of it. The parent takes
+# what it believes to be best, so that a plan brings at least (1 - t) / (1 + t) of what the new
+# table would give. What the parent makes of it is off by as much, when its own parent is told of
+# that: every link from leaf to root multiplies once more. What has been before does not count:
+# each change is judged by what the node is now.
 # With tolerance 0 the parent has the new table, entry by entry and in the same order.
 
 from __future__ import annotations
@@ -57,18 +59,49 @@ def change_of(part: Part, before: Entries, after: Entries, tolerance: float) -> 
         return _exact(before, after)
     stay = np.flatnonzero(_still_right(part, before, after, tolerance))
     standing = before.take(stay)
-    tree = PointQuadtree(standing.rates, standing.scores)
-    missing = []
-    for row, (rates, score) in enumerate(zip(after.rates, after.scores, strict=True)):
-        below = tree.best_below(rates)
-        if below is None or standing.scores[below] < (1.0 - tolerance) * score:
-            missing.append(row)
-    lacking = after.take(np.array(missing, dtype=np.intp))
-    if missing and not part.links and not any(part.inlets):
+    lacking = after.take(np.flatnonzero(~_stood_for(standing, after, tolerance)))
+    if len(lacking) and _serves_whatever_fits(part):
         sent = _common(part, lacking, tolerance)
     else:
         sent = _enough(lacking, tolerance)
     return Change(stay=tuple(stay.tolist()), sent=sent)
+
+
+def _serves_whatever_fits(part: Part) -> bool:
+    """Whether a node needs no entry to know what to do: a leaf that its parent feeds alone.
+
+    With children, or with inputs of its own to scale down, it follows entries of its table.
+    """
+    return not part.links and not any(part.inlets)
+
+
+def _stood_for(standing: Entries, after: Entries, tolerance: float) -> NDArray[np.bool_]:
+    """Return which entries of the new table have one that stands for them."""
+    found = np.zeros(len(after), dtype=bool)
+    if after.ceilings is None:
+        tree = PointQuadtree(standing.rates, standing.scores)
+        for row, (rates, score) in enumerate(zip(after.rates, after.scores, strict=True)):
+            below = tree.best_below(rates)
+            found[row] = below is not None and standing.scores[below] >= (1.0 - tolerance) * score
+        return found
+    for row in range(len(after)):
+        found[row] = np.any(_stand_for(standing, after, row, tolerance))
+    return found
+
+
+def _stand_for(entries: Entries, after: Entries, row: int, tolerance: float) -> NDArray[np.bool_]:
+    """Return which entries stand for one: below it, and worth enough.
+
+    A parent that excludes by ceilings must not exclude one that stands for another with higher
+    ones: rates that need the other would find nothing.
+    """
+    stands: NDArray[np.bool_] = entries.scores >= (1.0 - tolerance) * after.scores[row]
+    for column, most in zip(entries.rates.T, after.rates[row], strict=True):
+        stands &= column <= most
+    if entries.ceilings is not None and after.ceilings is not None:
+        for column, least in zip(entries.ceilings.T, after.ceilings[row], strict=True):
+            stands &= column >= least
+    return stands
 
 
 def _common(part: Part, missing: Entries, tolerance: float) -> Entries:
@@ -101,18 +134,12 @@ def _common(part: Part, missing: Entries, tolerance: float) -> Entries:
 def _enough(missing: Entries, tolerance: float) -> Entries:
     """Return entries of which one stands for each that is missing: below it, and worth no less.
 
-    Those that bring least come first: they are below the most others. A parent that excludes by
-    ceilings must not exclude one that stands for another with higher ones.
+    Those that bring least come first: they are below the most others.
     """
     chosen: list[int] = []
     for row in np.argsort(missing.scores, kind="stable").tolist():
-        stands = missing.scores[chosen] >= (1.0 - tolerance) * missing.scores[row]
-        for column in missing.rates.T:
-            stands &= column[chosen] <= column[row]
-        if missing.ceilings is not None:
-            for column in missing.ceilings.T:
-                stands &= column[chosen] >= column[row]
-        if not np.any(stands):
+        some = missing.take(np.array(chosen, dtype=np.intp))
+        if not np.any(_stand_for(some, missing, row, tolerance)):
             chosen.append(row)
     return missing.take(np.sort(np.array(chosen, dtype=np.intp)))
 
@@ -147,9 +174,9 @@ def _still_right(
 
 def _scores_now(part: Part, before: Entries, after: Entries) -> Numbers:
     """Return what old entries bring now; NaN where they do not fit, or it is not known."""
-    if not part.links:
+    if _serves_whatever_fits(part):
         closed, scores = part.drops.settle(before.rates, part.capacity)
         return np.where(closed >= 0.0, scores, np.nan)
-    # Entries of the children decide, too: only rates that are in the new table are certain.
+    # Only rates that are in the new table are certain.
     known = {row.tobytes(): score for row, score in zip(after.rates, after.scores, strict=True)}
     return np.array([known.get(row.tobytes(), np.nan) for row in before.rates])

@@ -9,8 +9,9 @@ import numpy as np
 
 from evenflow.errors import InternalError
 from evenflow.shed.fit.cut import cut
+from evenflow.shed.fit.exchange.config import FitNodeConfig
 from evenflow.shed.fit.exchange.local_choice import LocalChoice
-from evenflow.shed.fit.exchange.node import FitNode, FitNodeConfig
+from evenflow.shed.fit.exchange.node import FitNode
 from evenflow.shed.fit.realise import local_flows
 from evenflow.shed.fit.tree import (
     MOST_ENTRIES,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from evenflow.shed.fit.exchange.messages import Send
-    from evenflow.shed.fit.part import Part
     from evenflow.shed.program import Numbers, Program
 
 _MOST_MESSAGES = 1_000_000
@@ -45,23 +45,17 @@ def nodes_for(
         NetworkError: The network is not for tables: see `cut`.
     """
     supplied = program.supply @ max_rates
-    rates = {gate.name: float(rate) for gate, rate in zip(program.gates, supplied, strict=True)}
-    return {
-        name: FitNode(
-            part,
-            FitNodeConfig(
-                epsilon=epsilon,
-                max_rates=_root_rates(part, rates),
-                most_entries=most_entries,
-                tolerance=tolerance,
-            ),
-        )
-        for name, part in cut(program, "d-fit").items()
-    }
-
-
-def _root_rates(part: Part, rates: Mapping[str, float]) -> dict[str, float]:
-    return {} if part.parent is not None else {name: rates[name] for name in part.dimensions}
+    config = FitNodeConfig(
+        epsilon=epsilon,
+        max_rates={
+            gate.name: float(rate)
+            for gate, rate in zip(program.gates, supplied, strict=True)
+            if gate.on_input
+        },
+        most_entries=most_entries,
+        tolerance=tolerance,
+    )
+    return {name: FitNode(part, config) for name, part in cut(program, "d-fit").items()}
 
 
 def settle(nodes: Mapping[str, FitNode], effects: list[Send]) -> int:

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from evenflow.shed.fit.exchange.change import Change
     from evenflow.shed.fit.survey import Survey, Terms
 
+Number = tuple[int, int]
+"""Of terms: which search of the root for terms, and which trial of it. All nodes of a tree use the
+number of the root; of one root a later one is larger."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyNotice:
@@ -18,6 +22,9 @@ class SurveyNotice:
     receiver: str
     version: int
     """Increases with every notice of this kind from this sender. Of two, the larger holds."""
+    dimensions: tuple[str, ...]
+    """Of the child. Who knows the child by others waits: an operator has moved between them, and
+    one of the two has not heard of it yet."""
     survey: Survey
 
 
@@ -28,8 +35,8 @@ class TermsNotice:
     sender: str
     receiver: str
     version: int
-    number: int
-    """Of the terms: the root counts, and all nodes of the tree use the same number."""
+    dimensions: tuple[str, ...]
+    number: Number
     terms: Terms
 
 
@@ -40,8 +47,12 @@ class TableNotice:
     sender: str
     receiver: str
     version: int
-    number: int
+    dimensions: tuple[str, ...]
+    number: Number
     """Of the terms under which it was made."""
+    under: int
+    """Version of the notice of these terms. Roots that follow one another may give a number twice;
+    a parent does not."""
     base: int
     """Version that `change` is for; 0 for a table without entries, so that it is sent whole."""
     change: Change | None

@@ -14,9 +14,10 @@ Drive it like this::
 #
 #   surveys of all children       -> its own survey, to the parent
 #   root: survey                  -> terms; tables too large -> coarser terms, the next number
+#                                    (`search`)
 #   terms                         -> terms of each child
 #   terms, and the table of every
-#   child under the same number   -> its own table, to the parent
+#   child under what it was told  -> its own table, to the parent
 #
 # A message that comes late or twice has a version that is held already: it is answered and changes
 # nothing. A change for a table that is not held is answered with what is held, and the child sends
@@ -24,22 +25,28 @@ Drive it like this::
 #
 # When a node's part changes, its survey and table do. The table goes up at once, as a change,
 # under the terms that hold; if the root finds that these are no longer right, new ones come down.
+#
+# An operator that moves changes two nodes, which hear of it at different times. Whatever is said
+# along a link names the dimensions of the child: until both ends know it by the same ones, what is
+# held of the other end waits, and there is no table. A node can get other neighbours too. What is
+# held of former ones stays, because they may come back and think that it is known; what waits for
+# their receipts does not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from evenflow.errors import ConfigError, InternalError
-from evenflow.shed.fit.coarseness import Trial, next_trial
+from evenflow.errors import InternalError
 from evenflow.shed.fit.exchange.change import Change, change_of
 from evenflow.shed.fit.exchange.entries import Entries, entries_of
 from evenflow.shed.fit.exchange.messages import (
     KINDS,
     Message,
     Notice,
+    Number,
     Receipt,
     Send,
     SurveyNotice,
@@ -47,59 +54,41 @@ from evenflow.shed.fit.exchange.messages import (
     TermsNotice,
 )
 from evenflow.shed.fit.exchange.outbox import Outbox
+from evenflow.shed.fit.exchange.search import NONE, Search
 from evenflow.shed.fit.make_table import make_table
 from evenflow.shed.fit.survey import (
     Survey,
     Terms,
-    least_score,
     survey_of,
     terms_of_child,
     terms_of_root,
 )
-from evenflow.shed.fit.tree import MOST_ENTRIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from evenflow.shed.fit.coarseness import Trial
+    from evenflow.shed.fit.exchange.config import FitNodeConfig
     from evenflow.shed.fit.part import Part
     from evenflow.shed.fit.table import Table
 
+_MOST_BETWEEN = 2
+"""Notices before the newest whose tables are remembered, should the parent have come to them."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FitNodeConfig:
-    """Settings of one node. Valid once constructed."""
-
-    epsilon: float
-    """Share of the optimum that may be lost. Only the root's counts."""
-    max_rates: Mapping[str, float] = field(default_factory=dict)
-    """By dimension; of the root alone."""
-    most_entries: int = MOST_ENTRIES
-    """Of a table; beyond it, the root chooses coarser terms."""
-    retry_after: float = 1.0
-    """Seconds before a notice without a receipt is sent again. Choose above the usual round trip,
-    or every notice is sent twice; far above it, a lost one holds up the whole tree."""
-    tolerance: float = 0.0
-    """Share of a score by which a parent may be wrong after a change. 0 sends every entry that
-    differs; more sends fewer, and plans lose up to three times as much."""
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.epsilon < 1.0:
-            raise ConfigError(f"epsilon must be 0 or more and below 1, not {self.epsilon}")
-        if not 0.0 <= self.tolerance < 1.0:
-            raise ConfigError(f"tolerance must be 0 or more and below 1, not {self.tolerance}")
-        if self.most_entries < 1:
-            raise ConfigError(f"most_entries must be 1 or more, not {self.most_entries}")
-        if not self.retry_after > 0.0:
-            raise ConfigError(f"retry_after must be above 0, not {self.retry_after}")
+N = TypeVar("N", SurveyNotice, TermsNotice)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Held:
-    """A child's table."""
+class HeldTable:
+    """What a parent has of a child's table."""
 
     version: int
-    number: int
+    dimensions: tuple[str, ...]
+    number: Number
+    under: int
+    """Version of the terms notice, of this parent, under which it was made."""
     entries: Entries | None
+    """None: it would be too large."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,19 +96,23 @@ class FitNodeSnapshot:
     """Everything that decides future behaviour, except time. Hashable."""
 
     survey: Survey | None
-    number: int
+    search: Search
     terms: Terms | None
     table: Entries | None
     too_large: bool
-    trials: tuple[Trial, ...]
     below: tuple[object, ...]
+    above: tuple[object, ...]
     waiting: tuple[Notice, ...]
-    acknowledged: tuple[int, Entries] | None
-    posted: tuple[int, Entries] | None
+    acknowledged: HeldTable | None
+    posted: tuple[HeldTable, ...]
     made_from: tuple[object, ...] | None
-    loss: float
-    from_parent: int
+    sent_terms: tuple[object, ...]
     versions: tuple[tuple[tuple[str, str], int], ...]
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """Of a root: whose tables have been seen."""
+        return self.search.trials
 
 
 class FitNode:
@@ -136,32 +129,33 @@ class FitNode:
         self._versions: dict[tuple[str, str], int] = {}
         """By neighbour and kind: the newest that was sent."""
         self._surveys: dict[str, SurveyNotice] = {}
-        self._tables: dict[str, _Held] = {}
+        """By child, also former ones; so are tables. Used if dimensions are those of the link."""
+        self._tables: dict[str, HeldTable] = {}
+        self._told: dict[str, TermsNotice] = {}
+        """By parent, also former ones: the newest terms. Used if dimensions are those of the
+        part."""
         self._survey: Survey | None = None
-        self._terms: Terms | None = None
-        self._number = 0
-        """Of `_terms`; 0 if and only if there are none."""
-        self._from_parent = 0
-        """Version of the last terms notice."""
-        self._sent_terms: dict[str, tuple[int, Terms]] = {}
+        """As it was told last."""
+        self._search = Search()
+        """Of a root."""
+        self._issued: Terms | None = None
+        """Of a root: the terms that the search is at."""
+        self._sent_terms: dict[str, tuple[Number, tuple[str, ...], Terms]] = {}
+        """By child."""
         self._table: Table | None = None
         """Made from exactly what `_made_from` names. None if that is None or it is too large."""
         self._made_from: tuple[object, ...] | None = None
-        self._acknowledged: tuple[int, Entries] | None = None
+        self._acknowledged: HeldTable | None = None
         """What the parent has for certain."""
-        self._posted: tuple[int, Entries] | None = None
-        """What the parent has once the notice that waits has come to it."""
-        self._basis: Survey | None = None
-        """Of the root: the survey that its terms are made for."""
-        self._trials: tuple[Trial, ...] = ()
-        self._loss = 0.0
+        self._posted: tuple[HeldTable, ...] = ()
+        """What the parent may have by now: as of the last notices, the newest of which waits."""
         self._changes = 0
         self.entries_sent = 0
         """Entries in table notices, those sent again not counted: the cost of figure 15."""
 
     @property
     def table(self) -> Table | None:
-        """The newest table, to select from."""
+        """The newest table, to select from. None while neighbours speak of other dimensions."""
         return self._table
 
     @property
@@ -172,17 +166,18 @@ class FitNode:
     @property
     def terms(self) -> Terms | None:
         """What holds."""
-        return self._terms
+        return self._held_terms()[1]
 
     @property
     def max_rates(self) -> Mapping[str, float]:
-        """By dimension, of a root."""
+        """By gate on an input arc."""
         return self._config.max_rates
 
     @property
     def below(self) -> dict[str, Entries | None]:
         """What is held of the tables of the children."""
-        return {child: held.entries for child, held in self._tables.items()}
+        children = (link.child for link in self.part.links if link.child in self._tables)
+        return {child: self._tables[child].entries for child in children}
 
     def next_deadline(self) -> float | None:
         """When `handle_timer` should next be called, if ever."""
@@ -192,59 +187,68 @@ class FitNode:
         """Return an immutable copy of the deciding state."""
         return FitNodeSnapshot(
             survey=self._survey,
-            number=self._number,
-            terms=self._terms,
+            search=self._search,
+            terms=self.terms,
             table=None if self._table is None else entries_of(self._table),
             too_large=self._made_from is not None and self._table is None,
-            trials=self._trials,
-            below=(
-                *sorted(self._surveys.items()),
-                *sorted((c, h.version, h.number, h.entries) for c, h in self._tables.items()),
-            ),
+            below=(*sorted(self._surveys.items()), *sorted(self._tables.items())),
+            above=tuple(sorted(self._told.items())),
             waiting=tuple(notice for _, notice in self._outbox.items()),
             acknowledged=self._acknowledged,
             posted=self._posted,
             made_from=self._made_from,
-            loss=self._loss,
-            from_parent=self._from_parent,
+            sent_terms=tuple(sorted(self._sent_terms.items())),
             versions=tuple(sorted(self._versions.items())),
         )
 
     def check_invariants(self) -> None:
         """Assert what the attribute docstrings promise. Called by tests after every step."""
-        assert (self._number == 0) == (self._terms is None)
+        terms, children = self.terms, {link.child for link in self.part.links}
         assert self._table is None or self._made_from is not None
-        assert self._made_from is None or self._terms is not None
-        assert (
-            self._terms is None
-            or self._table is None
-            or len(self._table) <= (self._terms.most_entries)
-        )
+        assert self._made_from is None or terms is not None
+        assert terms is None or self._table is None or len(self._table) <= terms.most_entries
+        assert self._sent_terms.keys() <= children
         waiting = [notice for _, notice in self._outbox.items()]
         assert (self.next_deadline() is not None) == bool(waiting)
         for notice in waiting:
+            down = isinstance(notice, TermsNotice)
+            assert notice.receiver in (children if down else {self.part.parent})
             assert notice.version == self._versions[notice.receiver, KINDS[type(notice)]]
-        if self._acknowledged and self._posted:
-            assert self._acknowledged[0] <= self._posted[0]
+            if isinstance(notice, TableNotice):
+                assert self._posted[-1].version == notice.version
+        held = [each.version for each in (self._acknowledged, *self._posted) if each]
+        assert held == sorted(set(held))
 
     def start(self, now: float) -> list[Send]:
         """Begin. A leaf can say at once what it is like; the others wait for their children."""
         return self._think(now)
 
     def change(self, part: Part, now: float) -> list[Send]:
-        """Take note that costs, selectivities or operators of this node are others now.
+        """Take note that costs, selectivities, operators or neighbours of this node are others now.
+
+        A node that has no operators any more keeps its core, for when it gets some again: its
+        neighbours would not listen to one that counts its notices from 1.
 
         Raises:
-            InternalError: It has other neighbours or dimensions: that is another node.
+            InternalError: It is the part of another node.
         """
-        if (part.node, part.parent, part.dimensions) != (
-            self.part.node,
-            self.part.parent,
-            self.part.dimensions,
-        ) or [link.child for link in part.links] != [link.child for link in self.part.links]:
-            raise InternalError(f"node {part.node} has other neighbours than before")
-        self.part = part
+        before, self.part = self.part, part
+        if part.node != before.node:
+            raise InternalError(f"node {part.node} is not {before.node}")
         self._changes += 1
+        self._table = self._made_from = None
+        if part.parent != before.parent:
+            self._acknowledged, self._posted = None, ()
+        if (part.parent, part.dimensions) != (before.parent, before.dimensions):
+            # What was said about other dimensions, or to another parent, says nothing now.
+            self._survey = None
+            self._go_on_with(Search(number=(self._search.number[0], 0)))
+        children = {link.child for link in part.links}
+        self._sent_terms = {k: each for k, each in self._sent_terms.items() if k in children}
+        above = () if part.parent is None else ("survey", "table")
+        self._outbox.keep_only(
+            {(child, "terms") for child in children} | {(part.parent, kind) for kind in above}
+        )
         return self._think(now)
 
     def receive(self, message: Message, now: float) -> list[Send]:
@@ -255,9 +259,9 @@ class FitNode:
         if isinstance(message, Receipt):
             return self._receive_receipt(message, now)
         if isinstance(message, SurveyNotice):
-            held = self._receive_survey(message)
+            held = _newer(self._surveys, message)
         elif isinstance(message, TermsNotice):
-            held = self._receive_terms(message)
+            held = _newer(self._told, message)
         else:
             held = self._receive_table(message)
         receipt = Receipt(
@@ -272,21 +276,10 @@ class FitNode:
         """Send again what has no receipt, if the deadline has passed."""
         return self._outbox.repeat(now)
 
-    # What comes in. Each returns the version that is held afterwards.
-
-    def _receive_survey(self, notice: SurveyNotice) -> int:
-        held = self._surveys.get(notice.sender)
-        if held is None or notice.version > held.version:
-            self._surveys[notice.sender] = held = notice
-        return held.version
-
-    def _receive_terms(self, notice: TermsNotice) -> int:
-        if notice.version > self._from_parent:
-            self._from_parent = notice.version
-            self._number, self._terms = notice.number, notice.terms
-        return self._from_parent
+    # What comes in.
 
     def _receive_table(self, notice: TableNotice) -> int:
+        """Return the version that is held afterwards."""
         held = self._tables.get(notice.sender)
         version = held.version if held else 0
         if notice.version <= version:
@@ -299,8 +292,12 @@ class FitNode:
                 entries = notice.change.applied(held.entries)
             else:
                 return version
-        self._tables[notice.sender] = _Held(
-            version=notice.version, number=notice.number, entries=entries
+        self._tables[notice.sender] = HeldTable(
+            version=notice.version,
+            dimensions=notice.dimensions,
+            number=notice.number,
+            under=notice.under,
+            entries=entries,
         )
         return notice.version
 
@@ -308,12 +305,18 @@ class FitNode:
         waiting = self._outbox.waiting(receipt.sender, receipt.kind)
         if self._outbox.settle(receipt):
             if receipt.kind == "table":
-                self._acknowledged = self._posted
+                self._acknowledged, self._posted = self._posted[-1], ()
             return []
-        if isinstance(waiting, TableNotice) and waiting.base not in (0, receipt.version):
-            # The parent does not have what the change is for. A late receipt looks the same; the
-            # whole table is right in both cases.
-            self._acknowledged = None
+        if (
+            self._made_from is not None
+            and isinstance(waiting, TableNotice)
+            and waiting.base not in (0, receipt.version)
+        ):
+            # The parent does not have what the change is for, but perhaps a notice between. A late
+            # receipt looks the same; what is sent then is right in both cases. While there is no
+            # table there is nothing to send: what waits is answered again.
+            between = [each for each in self._posted if each.version == receipt.version]
+            self._acknowledged, self._posted = next(iter(between), None), ()
             return self._post_table(now)
         return []
 
@@ -329,128 +332,168 @@ class FitNode:
             if not made or self.part.parent is not None or not self._judge():
                 return effects
 
+    def _held_terms(self) -> tuple[Number, Terms | None, int]:
+        """Return the terms that hold, with their number and the version of their notice."""
+        parent = self.part.parent
+        if parent is not None:
+            told = self._told.get(parent)
+            if told is None or told.dimensions != self.part.dimensions:
+                return NONE, None, 0
+            return told.number, told.terms, told.version
+        return self._search.number, self._issued, 0
+
+    def _go_on_with(self, search: Search) -> None:
+        self._search, self._issued = search, None
+        if search.basis is not None:
+            most = np.array([self._config.max_rates[name] for name in self.part.dimensions])
+            limit = self._config.most_entries
+            self._issued = terms_of_root(search.basis, most, search.loss, limit)
+
     def _tell_survey(self, now: float) -> list[Send]:
-        children = [link.child for link in self.part.links]
-        if any(child not in self._surveys for child in children):
-            return []
-        survey = survey_of(self.part, {child: self._surveys[child].survey for child in children})
+        below = {}
+        for link in self.part.links:
+            told = self._surveys.get(link.child)
+            if told is None or told.dimensions != link.dimensions:
+                return []
+            below[link.child] = told.survey
+        survey = survey_of(self.part, below)
         if survey == self._survey:
             return []
         self._survey = survey
         if self.part.parent is None:
-            if self._basis is None or not self._stands_for(self._basis, survey):
-                self._basis, self._trials = survey, ()
-                self._issue(next_trial(self._config.epsilon, ()))
+            if not self._search.stands_for(survey, self._config.tolerance):
+                seen = max((told.number[0] for told in self._told.values()), default=0)
+                self._go_on_with(self._search.begun(survey, self._config.epsilon, seen=seen))
             return []
-        version = self._next_version(self.part.parent, "survey")
         notice = SurveyNotice(
-            sender=self.part.node, receiver=self.part.parent, version=version, survey=survey
+            sender=self.part.node,
+            receiver=self.part.parent,
+            version=self._next_version(self.part.parent, "survey"),
+            dimensions=self.part.dimensions,
+            survey=survey,
         )
         return [self._outbox.put(notice, now)]
 
-    def _stands_for(self, basis: Survey, survey: Survey) -> bool:
-        """Whether terms made for one survey will do for another, within the tolerance."""
-        slack = self._config.tolerance
-        if basis == survey:
-            return True
-        if slack == 0.0 or (basis.taps, basis.merges) != (survey.taps, survey.merges):
-            return False
-        tighter = np.array(survey.strains) > np.array(basis.strains) * (1.0 + slack)
-        worse = least_score(survey) < least_score(basis) * (1.0 - slack)
-        return not (np.any(tighter) or worse)
-
     def _judge(self) -> bool:
         """Of the root: look at the table that was made; return whether other terms hold now."""
-        fits = self._table is not None
-        tried = {trial.loss: trial.fits for trial in self._trials}
-        if tried.get(self._loss) != fits:
-            # A change can make tables too large that were not: what was tried before says nothing.
-            before = () if self._loss in tried else self._trials
-            self._trials = (*before, Trial(loss=self._loss, fits=fits))
-        loss = next_trial(self._config.epsilon, self._trials)
-        if loss == self._loss and fits:
-            return False
-        self._issue(loss)
-        return True
-
-    def _issue(self, loss: float) -> None:
-        assert self._basis is not None
-        self._loss = loss
-        self._number += 1
-        most = np.array([self._config.max_rates[name] for name in self.part.dimensions])
-        self._terms = terms_of_root(self._basis, most, loss, self._config.most_entries)
+        assert self._survey is not None
+        before = self._search
+        judged = before.judged(
+            self._survey,
+            self._config.epsilon,
+            fits=self._table is not None,
+            exact=self._config.tolerance == 0.0,
+        )
+        self._go_on_with(judged)
+        return judged.number != before.number
 
     def _tell_terms(self, now: float) -> list[Send]:
-        if self._terms is None:
+        number, terms, _ = self._held_terms()
+        if terms is None:
             return []
         effects = []
         for link in self.part.links:
-            terms = terms_of_child(self.part, self._terms, link)
-            if self._sent_terms.get(link.child) == (self._number, terms):
+            sent = (number, link.dimensions, terms_of_child(self.part, terms, link))
+            if self._sent_terms.get(link.child) == sent:
                 continue
-            self._sent_terms[link.child] = (self._number, terms)
+            self._sent_terms[link.child] = sent
             notice = TermsNotice(
                 sender=self.part.node,
                 receiver=link.child,
                 version=self._next_version(link.child, "terms"),
-                number=self._number,
-                terms=terms,
+                dimensions=link.dimensions,
+                number=number,
+                terms=sent[2],
             )
             effects.append(self._outbox.put(notice, now))
         return effects
 
     def _make_table(self) -> bool:
         """Make the table anew if what it is made from has changed; return whether it was made."""
-        children = [link.child for link in self.part.links]
-        held = [self._tables[child] for child in children if child in self._tables]
-        if self._terms is None or len(held) < len(children):
+        number, terms, version = self._held_terms()
+        links, tables = self.part.links, self._tables
+        held = [tables[link.child] for link in links if link.child in tables]
+        if terms is None or len(held) < len(links):
+            self._table = self._made_from = None
             return False
-        if any(each.number != self._number for each in held):
+        if any(each.dimensions != link.dimensions for each, link in zip(held, links, strict=True)):
+            self._table = self._made_from = None
             return False
-        made_from = (
-            self._number,
-            self._from_parent,
-            self._changes,
-            *(each.version for each in held),
-        )
+        sent = [self._versions[link.child, "terms"] for link in links]
+        if any(each.under != version for each, version in zip(held, sent, strict=True)):
+            return False
+        made_from = (number, version, self._changes, *(each.version for each in held))
         if made_from == self._made_from:
             return False
         self._made_from = made_from
         self._table = None
         below = {}
-        for child, each in zip(children, held, strict=True):
+        for link, each in zip(links, held, strict=True):
             if each.entries is None:
                 return True
-            below[child] = each.entries.table()
-        self._table = make_table(self.part, self._terms, below)
+            below[link.child] = each.entries.table()
+        self._table = make_table(self.part, terms, below)
         return True
 
     def _post_table(self, now: float) -> list[Send]:
         parent = self.part.parent
         assert parent is not None
-        version = self._next_version(parent, "table")
-        base, change = 0, None
-        self._posted = None
+        base, change, view = 0, None, None
+        number, _, under = self._held_terms()
         if self._table is not None:
             after = entries_of(self._table)
-            change, view = Change(stay=(), sent=after), after
-            if self._acknowledged is not None:
-                base, before = self._acknowledged
-                change = change_of(self.part, before, after, self._config.tolerance)
-                view = change.applied(before)
-            self._posted = (version, view)
+            base, change = self._change_to(after, number)
+            before = self._acknowledged.entries if self._acknowledged else None
+            view = after if base == 0 or before is None else change.applied(before)
             self.entries_sent += len(change.sent)
         notice = TableNotice(
             sender=self.part.node,
             receiver=parent,
-            version=version,
-            number=self._number,
+            version=self._next_version(parent, "table"),
+            dimensions=self.part.dimensions,
+            number=number,
+            under=under,
             base=base,
             change=change,
         )
+        posted = HeldTable(
+            version=notice.version,
+            dimensions=notice.dimensions,
+            number=number,
+            under=under,
+            entries=view,
+        )
+        self._posted = (*self._posted[-_MOST_BETWEEN:], posted)
         return [self._outbox.put(notice, now)]
+
+    def _change_to(self, after: Entries, number: Number) -> tuple[int, Change]:
+        """Return what is sent of a table, and the version that it is a change of; 0 for the whole.
+
+        What the parent may keep, within the tolerance, adds to what it has. It must not be in the
+        way of a search for terms under which tables fit, whose trials are of whole tables.
+        """
+        held, whole = self._acknowledged, (0, Change(stay=(), sent=after))
+        if held is None or held.entries is None:
+            return whole
+        if held.entries.rates.shape[1] != after.rates.shape[1]:
+            return whole
+        tolerance = self._config.tolerance
+        if tolerance > 0.0 and number != held.number and number[1] > 1:
+            return whole
+        change = change_of(self.part, held.entries, after, tolerance)
+        most = max(self._config.most_entries, len(after))
+        fits = len(change.stay) + len(change.sent) <= most
+        return (held.version, change) if fits else whole
 
     def _next_version(self, receiver: str, kind: str) -> int:
         version = self._versions.get((receiver, kind), 0) + 1
         self._versions[receiver, kind] = version
         return version
+
+
+def _newer(held: dict[str, N], notice: N) -> int:
+    """Keep a notice if it is newer than what is held; return the version that is held then."""
+    known = held.get(notice.sender)
+    if known is None or notice.version > known.version:
+        held[notice.sender] = known = notice
+    return known.version

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from evenflow.shed.fit.exchange.messages import KINDS, Notice, Receipt, Send
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 
 class Outbox:
@@ -43,6 +43,12 @@ class Outbox:
         if not self._waiting:
             self.deadline = None
         return True
+
+    def keep_only(self, wanted: Collection[tuple[str | None, str]]) -> None:
+        """Forget what waits for others than some receivers and kinds: it says nothing any more."""
+        self._waiting = {key: each for key, each in self._waiting.items() if key in wanted}
+        if not self._waiting:
+            self.deadline = None
 
     def repeat(self, now: float) -> list[Send]:
         """Return everything that waits, if the deadline has passed."""
