@@ -219,3 +219,12 @@ def test_the_builder_of_the_readme_is_right() -> None:
     exec(_block("python").split("with flow.start")[0], names)
     spec = names["flow"].spec()
     assert {query.name for query in spec.queries} == {"heavy", "gaps"}
+
+
+def test_a_table_of_rows_that_come_only_once_can_be_read_again() -> None:
+    flow = Flow("tables")
+    flow.table("t", data=iter([(1,), (2,)]), schema="id BIGINT")
+    flow.source("s", "constant", {"rate": 1})
+    flow.sql("q", "SELECT s.id FROM s JOIN t ON s.id = t.id")
+    rows = flow.spec().readers["t"].data
+    assert list(rows) == list(rows) == [(1,), (2,)]

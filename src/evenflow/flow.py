@@ -6,6 +6,7 @@ Nothing runs until `start`, and only `start` and DataFrames given as data bring 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from dataclasses import replace as changed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -155,6 +156,8 @@ class Flow:
         given = dict(options or {})
         if path is not None:
             given["path"] = str(path)
+        if isinstance(data, Iterator):
+            data = list(data)  # each unit that joins with it reads it, and so does calibration
         reader, columns = self._reader("table", name, format, given, schema, data)
         table = Table(name, columns, self._identity(reader))
         self.graph.add_table(table)

@@ -38,6 +38,9 @@ class SimUnit:
     """Whether the source says how many rows a batch has, and how many wait."""
     counts: bool = False
     """Whether it says at any time how many wait."""
+    windowed: bool = False
+    closes: bool = False
+    """Whether a batch without rows follows one that had some, as Spark's do, to close windows."""
     stands: Callable[[float], bool] = lambda _: False
     """At which times it stands still: no batch begins, rows wait."""
     started: float | None = None
@@ -47,6 +50,8 @@ class SimUnit:
     number: int = -1
     began: float = float("-inf")
     before: float = float("-inf")
+    earlier: float = float("-inf")
+    """When the batch before that began."""
     rows: int = 0
     behind: int = 0
     left: float = 0.0
@@ -149,7 +154,7 @@ class SimFlow:
             if (
                 not unit.running
                 and not stands
-                and unit.waiting >= 1
+                and (unit.waiting >= 1 or (unit.closes and unit.rows))
                 and self.now - unit.began >= unit.every - 1e-9
             ):
                 self._begin(unit)
@@ -165,7 +170,7 @@ class SimFlow:
         unit.waiting -= unit.rows
         unit.behind = int(unit.waiting)
         unit.number += 1
-        unit.before, unit.began = unit.began, self.now
+        unit.earlier, unit.before, unit.began = unit.before, unit.began, self.now
         unit.gates = unit.latched
         work = FIXED + unit.rows * unit.per_tuple(unit.gates) / self.cores
         unit.left = work * self._random.uniform(1 - self._noise, 1 + self._noise)
@@ -177,8 +182,9 @@ class SimFlow:
             self.taken.append(self.clock)
         unit.latched = dict(self.gates)
         unit.batches.append(self._batch(unit, self.now - unit.began))
-        if unit.before > 0:
-            delay = self.now - unit.before
+        since = unit.earlier if unit.windowed else unit.before
+        if since > 0:
+            delay = self.now - since
             self.delays.append((self.clock, delay))
             for name in {n for f in unit.families for n in f}:
                 self.queries[name] = replace(self.queries[name], delay=delay, answered_at=self.now)
@@ -207,6 +213,7 @@ class SimFlow:
                 every=unit.every,
                 families=unit.families,
                 active=not unit.stood,
+                windowed=unit.windowed,
                 batches=tuple(unit.batches),
                 under_way=self._batch(unit, None) if unit.running else None,
                 waiting=int(unit.waiting) if unit.counts else None,
@@ -227,6 +234,16 @@ class SimFlow:
     def worst_delay(self, since: float, until: float = float("inf")) -> float:
         """Return the largest delay of answers that became visible in a time."""
         return max((d for at, d in self.delays if since <= at <= until), default=0.0)
+
+
+def bursts(rate: float, period: float) -> Rate:
+    """Return a rate whose rows come all at once, every few seconds."""
+
+    def at(t: float) -> float:
+        number, before = ((clock + STEP / 2) // period for clock in (t, t - STEP))
+        return rate * period / STEP if number > before else 0.0
+
+    return at
 
 
 def surge(base: float, times: float, begin: float, end: float) -> Rate:
@@ -251,7 +268,7 @@ def six(
     """Return six queries in families of their own over one source."""
     costs = {name: QueryCost(row=cost / 4, own=3 * cost / 4) for name, cost in SIX.items()}
     unit = SimUnit(id="u1", families=tuple((n,) for n in SIX), costs=costs, rate=rate)
-    for name in ("tells", "counts", "limit", "every", "stands"):
+    for name in ("tells", "counts", "limit", "every", "closes", "windowed", "stands"):
         if name in options:
             setattr(unit, name, options.pop(name))
     asked = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from typing import TYPE_CHECKING
 
 import pytest
@@ -54,6 +55,36 @@ def test_a_torn_last_line_is_left_out_and_written_behind(tmp_path: Path) -> None
     assert [d["decision"] for d in read_decisions(tmp_path)] == [1]
     Journal(tmp_path).write(decision(3))
     assert [d["decision"] for d in read_decisions(tmp_path)] == [1, 3]
+
+
+def test_a_disk_that_takes_half_a_record_has_none_of_it(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.write(decision(1))
+    size = (tmp_path / FILE).stat().st_size
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 40, before[1]))
+    try:
+        with pytest.raises(OSError, match="half a record"):
+            journal.write(decision(2))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (tmp_path / FILE).stat().st_size == size
+    journal.write(decision(3))
+    assert [d["decision"] for d in read_decisions(tmp_path)] == [1, 3]
+
+
+def test_a_record_is_there_although_older_ones_cannot_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(journal_module, "MOST_LINES", 2)
+    monkeypatch.setattr(Journal, "_shorten", full)
+    journal = Journal(tmp_path)
+    for number in range(1, 5):
+        journal.write(decision(number))
+    assert len(read_decisions(tmp_path)) == 4
 
 
 def test_old_records_give_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from tests.control.simulated import (
 from evenflow.control.config import LoopConfig
 from evenflow.control.correction import first_correction
 from evenflow.control.decision import Act, Effect
-from evenflow.control.facts import STANDS, FlowFacts, QueryFacts
+from evenflow.control.facts import NOBODY, STANDS, FlowFacts, QueryFacts
 from evenflow.control.loop import ControlLoop
 from evenflow.control.model import flow_model
 from evenflow.control.plans import Plans
@@ -342,7 +342,7 @@ def test_changes_per_minute_are_limited() -> None:
 
 def test_gates_that_no_batch_has_had_do_not_count_as_changes() -> None:
     """A surge shows bit by bit: what is set while a batch is under way must not use up changes."""
-    flow = six(surge(SIX_RATE, 10.0, BEGIN, END), counts=True)
+    flow = six(surge(SIX_RATE, 10.0, BEGIN, END), counts=True, deadline=2.0)
     loop = loop_for(six_costs(3.0))
     flow.run(loop, BEGIN + 15)
     assert len(flow.taken) < len(flow.history)
@@ -499,3 +499,17 @@ def test_gates_stay_shut_while_all_units_stand_still() -> None:
     flow.run(loop, BEGIN + 9 + 2 * STANDS)
     assert flow.gates
     assert loop.snapshot().gaps == ("no unit runs",)
+
+
+def test_queries_that_nobody_reads_give_way_first() -> None:
+    """Kept queries go on without sinks: they weigh nothing, and cost what they did."""
+    flow = six(surge(SIX_RATE, 5.0, BEGIN, END))
+    for name in ("e", "f"):
+        flow.queries[name] = replace(flow.queries[name], weight=NOBODY, deadline=None)
+    loop = loop_for()
+    flow.run(loop, BEGIN + 15)
+    assert flow.gates["f"] == 0.0
+    assert set(flow.gates) == {"e", "f"}
+    assert flow.worst_delay(BEGIN + 5) <= 4.0
+    flow.run(loop, END)
+    assert flow.gates == {}

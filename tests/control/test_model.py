@@ -13,7 +13,7 @@ from tests.control.simulated import SIX, six, six_costs, surge
 from evenflow.control.correction import first_correction
 from evenflow.control.facts import Batch, FlowFacts, QueryFacts, UnitFacts
 from evenflow.control.flow_network import Terms, flow_network
-from evenflow.control.model import FlowModel, flow_model
+from evenflow.control.model import TRUNK, FamilyModel, FlowModel, Part, UnitModel, flow_model
 from evenflow.control.plans import AHEAD, Plans
 from evenflow.model.costs import Costs, QueryCost
 from evenflow.shed.evaluate import evaluate
@@ -98,8 +98,11 @@ def test_batches_that_take_long_without_rows_leave_less_capacity() -> None:
     assert model.capacity(0.9, {"u1": 0.0}) == pytest.approx(1.8)
     # Slower than `every`: batches follow one another, twice as long as they must be.
     assert flow_model(facts, COSTS, slower, 2.0).units[0].span == 1.6
-    asked = facts_of(a=QueryFacts(deadline=2.4))
+    # An answer is as old as the batches since its tuples came: three of windows, two of others.
+    asked = facts_of(a=QueryFacts(deadline=3.6))
     assert flow_model(asked, COSTS, slower, 2.0).units[0].span == pytest.approx(1.2)
+    others = replace(asked, units=(replace(asked.units[0], windowed=False),))
+    assert flow_model(others, COSTS, slower, 2.0).units[0].span == 1.6
 
 
 def test_a_union_of_windows_costs_what_was_calibrated_in_all_its_parts() -> None:
@@ -231,7 +234,7 @@ def test_names_of_the_network_are_not_those_of_queries_and_sources() -> None:
     model = model_of(FlowFacts(at=1.0, units=(unit,), queries=known))
     made = flow_network(model, {"u1": Terms(input="family-u1-0")}, 1.0)
     parts = sorted(query for query, _ in made.outputs.values())
-    assert parts == ["read-u1", "read-u1", "x" * 64]
+    assert parts == ["read-u1", "x" * 64]
 
 
 @settings(max_examples=40, deadline=None)
@@ -324,3 +327,64 @@ def test_a_deadline_that_cannot_be_met_does_not_make_batches_too_short_for_rows(
     model = flow_model(asked, COSTS, slow, 2.0)
     assert model.units[0].span == 1.6
     assert model.capacity(0.9, {"u1": 1.0}) == pytest.approx(2 * 0.4)
+
+
+def test_a_trunk_before_which_several_draws_decide_is_paid_for_what_one_of_them_keeps() -> None:
+    """Each family by hashes of its own, one of them with two windows to a tuple."""
+    facts = facts_of()
+    unit = replace(facts.units[0], gated_trunk=True, draws=((0, 1), (1, 2)))
+    model = model_of(replace(facts, units=(unit,)))
+    made, keep = model.units[0], {"a": 0.5, "b": 0.25, "c": 0.1}
+    passing = 1 - 0.5 * 0.9**2
+    assert made.kept(keep)[TRUNK] == pytest.approx(passing)
+    assert made.per_tuple(keep) == pytest.approx(
+        1e-6 + passing * 8e-6 + 0.5 * 4e-6 + 0.5 * 1e-6 + 0.25 * 2e-6 + 0.1 * 7e-6
+    )
+    assert made.per_tuple(dict.fromkeys(keep, 0.0)) == pytest.approx(1e-6)
+    # What is chosen fits by this, too, although the planner reckons with the largest fraction.
+    rates, capacity = {"u1": 1.0}, 0.3 * model.load({"u1": 1.0}, {})
+    choice = Plans().choose(model, rates, capacity)
+    assert choice.fits
+    assert 0.9 * capacity < model.load(rates, choice.keep) <= capacity
+
+
+@pytest.mark.parametrize("windows", [1, 2, 10, 30])
+@pytest.mark.parametrize("share", [0.1, 0.25, 0.5, 0.8])
+def test_gates_before_a_trunk_fit_however_many_windows_a_tuple_is_in(
+    windows: int, share: float
+) -> None:
+    family = FamilyModel(
+        row=0.0,
+        parts=tuple(
+            Part(query=name, own=own, weight=1.0, floor=0.0, never=False)
+            for name, own in (("a", 0.1), ("b", 0.3))
+        ),
+        windows=windows,
+    )
+    unit = UnitModel(
+        id="u1",
+        sources=("s",),
+        reading=0.1,
+        trunk=1.0,
+        families=(family,),
+        fixed=0.0,
+        factor=1.0,
+        span=1.0,
+    )
+    model = FlowModel(units=(unit,), cores=1.0)
+    capacity = 0.1 + share * 1.4
+    choice = Plans().choose(model, {"u1": 1.0}, capacity)
+    assert choice.fits
+    assert 0.9 * capacity < model.load({"u1": 1.0}, choice.keep) <= capacity
+    assert any(choice.keep.values())
+
+
+def test_the_highest_surge_of_a_gated_trunk_is_what_reading_leaves() -> None:
+    facts = facts_of()
+    surges = [
+        model_of(replace(facts, units=(replace(facts.units[0], gated_trunk=gated),))).highest_surge(
+            {"u1": 1000.0}, 1.5
+        )
+        for gated in (False, True)
+    ]
+    assert surges == [pytest.approx(1.5 / 9e-3), pytest.approx(1.5 / 1e-3)]

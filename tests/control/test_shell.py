@@ -80,8 +80,11 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 def made(tmp_path: Path) -> Iterator[Callable[..., tuple[Control, FakeRun]]]:
     started: list[Control] = []
 
-    def make(flow: SimFlow, mode: Mode = Mode.ON) -> tuple[Control, FakeRun]:
+    def make(
+        flow: SimFlow, mode: Mode = Mode.ON, refused: str | None = None
+    ) -> tuple[Control, FakeRun]:
         run = FakeRun(flow)
+        run.refused = refused
         control = Control(
             tmp_path,
             mode=mode,
@@ -243,11 +246,77 @@ def test_a_journal_that_cannot_be_written_keeps_no_gate_shut(
     assert "all gates were opened" in control.report()["reason"]
 
 
+def test_a_full_disk_changes_no_gates_and_does_not_end_the_loop(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    write, tried = Journal.write, []
+
+    def full(*_: object) -> None:
+        tried.append(1)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Journal, "write", full)
+    flow = six(surge(SIX_RATE, 8.0, 10, 200))
+    control, _ = made(flow)
+    until(lambda: len(tried) > 20)
+    assert flow.gates == {}
+    assert control.died is None
+    assert "No space" in control.report()["unrecorded"]
+    assert sum("cannot be recorded" in each.message for each in caplog.records) == 1
+    monkeypatch.setattr(Journal, "write", write)
+    until(lambda: bool(flow.gates))
+    control.stop()
+    assert control.report()["unrecorded"] is None
+    records = read_decisions(tmp_path)
+    applied = [each for each in records if each["applied"]]
+    # All gates that were ever in force have a record, and what could not be done says why.
+    assert [each["keep"] for each in applied] == [gates for _, gates in flow.history]
+    refused = [each for each in records if each["applied"] is False]
+    assert refused
+    assert all("cannot be recorded" in each["reason"] for each in refused)
+
+
+def test_an_outcome_waits_for_room_on_the_disk(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = six(surge(SIX_RATE, 8.0, 10, 200))
+    control, _ = made(flow)
+    write = Journal.write
+    room = [False]
+
+    def half(journal: Journal, entry: Mapping[str, Any]) -> None:
+        if "outcome" in entry and not room[0]:
+            raise OSError(28, "No space left on device")
+        write(journal, entry)
+
+    monkeypatch.setattr(Journal, "write", half)
+    until(lambda: control.report()["unrecorded"] is not None)
+    assert flow.gates
+    assert read_decisions(tmp_path)[0]["applied"] is None
+    room[0] = True
+    until(lambda: control.report()["unrecorded"] is None)
+    assert read_decisions(tmp_path)[0]["applied"] is True
+
+
+def test_a_limit_that_cannot_be_written_does_not_end_the_loop(made: Made) -> None:
+    flow = six(surge(SIX_RATE, 8.0, 10, 200))
+    control, run = made(flow)
+
+    def full(*_: object) -> bool:
+        run.limits.append(("s", 0))
+        raise OSError(28, "No space left on device")
+
+    run.set_limit = full  # type: ignore[method-assign, assignment]
+    until(lambda: bool(run.limits) and bool(flow.gates))
+    assert control.died is None
+    run.set_limit = lambda *_: True  # type: ignore[method-assign]
+
+
 def test_a_change_that_the_run_refuses_is_recorded(made: Made, tmp_path: Path) -> None:
     flow = six(surge(SIX_RATE, 8.0, 10, 100))
-    control, run = made(flow)
-    run.refused = "query f is not known"
-    until(lambda: bool(read_decisions(tmp_path)))
+    control, run = made(flow, refused="query f is not known")
+    # A decision is recorded before it is performed, and what became of it after that.
+    until(lambda: any(each["applied"] is not None for each in read_decisions(tmp_path)))
     run.refused = None
     until(lambda: bool(flow.gates))
     control.stop()

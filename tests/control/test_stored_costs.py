@@ -1,11 +1,15 @@
-"""Which costs of an earlier process hold. No flow runs here: data is handed in, so none is read."""
+"""Which costs of an earlier process hold, and what is measured. No flow runs here."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
-from evenflow.control.stored import FILE, OLDEST_SECONDS, _find
+import pytest
+
+from evenflow.control import stored
+from evenflow.control.stored import FILE, OLDEST_SECONDS, _find, surveyor
 from evenflow.flow import Flow
 from evenflow.model.costs import Costs, QueryCost
 from evenflow.spark.state.sealed import write_sealed
@@ -62,3 +66,69 @@ def test_old_costs_are_better_than_none_if_nothing_can_be_measured(tmp_path: Pat
     kept = keep(tmp_path, spec(a=A), "a", age=OLDEST_SECONDS + 60)
     assert find(tmp_path, spec(a=A)).queries == kept.queries
     assert find(tmp_path / "none", spec(a=A)) == Costs()
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What was measured, each time; nothing is, really."""
+    asked: list[list[str]] = []
+
+    def calibrated(_: object, of: FlowSpec, __: object) -> Costs:
+        names = [query.name for query in of.queries]
+        asked.append(names)
+        return Costs(queries=dict.fromkeys(names, COST), measured_at=time.time())
+
+    monkeypatch.setattr(stored, "_calibrated", calibrated)
+    return asked
+
+
+def generated() -> Flow:
+    flow = Flow("made")
+    flow.source("s", "constant", {"rate": 10})
+    return flow
+
+
+def run_of(**queries: Any) -> Run:
+    context = SimpleNamespace(defaultParallelism=2)
+    session = SimpleNamespace(sparkContext=context)
+    return cast("Run", SimpleNamespace(session=session, queries=queries))
+
+
+def test_queries_that_were_subscribed_at_run_time_are_measured_too(
+    tmp_path: Path, measured: list[list[str]]
+) -> None:
+    flow = generated()
+    query = flow.sql("b", A)
+    survey = surveyor(flow.spec(), tmp_path, lambda _: None)
+    assert survey(run_of(b=query)).costs.queries == {"b": COST}
+    later = generated().sql("a", B)
+    assert set(survey(run_of(b=query, a=later)).costs.queries) == {"a", "b"}
+    # What the flow was started with comes first, should there be no time for all.
+    assert measured == [["b"], ["b", "a"]]
+    assert set(survey(run_of(b=query, a=later)).costs.queries) == {"a", "b"}
+    changed = generated().sql("a", A)
+    survey(run_of(b=query, a=changed))
+    assert measured == [["b"], ["b", "a"], ["b", "a"]]
+
+
+def test_a_table_that_is_handed_in_does_not_stand_in_the_way(
+    tmp_path: Path, measured: list[list[str]]
+) -> None:
+    flow = generated()
+    flow.table("t", data=[(1,)], schema="id BIGINT")
+    flow.sql("a", "SELECT s.id FROM s JOIN t ON s.id = t.id")
+    # Nor does a source that nobody reads.
+    flow.source("given", data=[(1,)], schema="id BIGINT")
+    assert find(tmp_path, flow.spec()).queries == {"a": COST}
+    assert measured == [["a"]]
+
+
+def test_a_query_subscribed_at_run_time_may_read_what_is_handed_in(
+    tmp_path: Path, measured: list[list[str]]
+) -> None:
+    flow = generated()
+    query = flow.sql("b", A)
+    flow.source("given", data=[(1,)], schema="id BIGINT")
+    survey = surveyor(flow.spec(), tmp_path, lambda _: None)
+    survey(run_of(b=query, a=flow.sql("a", "SELECT id FROM given")))
+    assert measured == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -225,6 +226,12 @@ def test_a_stream_becomes_a_query_with_its_sinks() -> None:
     query = graph.stream("readings").where("valid").sink(first).query("q", sink=second, weight=2)
     assert graph.queries == {"q": query}
     assert (query.sinks, query.weight, query.text) == ((first, second), 2, None)
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, math.inf, math.nan])
+def test_a_weight_is_a_number_above_zero(weight: float) -> None:
+    with pytest.raises(ConfigError, match="weight must be a number above 0"):
+        sample_graph().stream("readings").where("valid").query("q", weight=weight)
 
 
 def test_a_stream_reads_a_query() -> None:

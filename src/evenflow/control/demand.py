@@ -2,11 +2,14 @@
 
 A surge shows first in a batch that has only begun: sources that count their rows tell how many it
 reads. Where they do not, a batch that goes on for too long tells that it has more rows than usual.
+
+Rows may come in bursts, files above all, and Spark runs batches without rows in between, to close
+windows. Such a batch tells no rate: the rows of the next one came since the last that had some.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,12 +24,15 @@ steps."""
 SILENT = 3.0
 """A unit that has begun no batch for so many times `every` gets no rows: Spark then begins none."""
 OVERDUE = 1.5
-"""A batch that takes so many times longer than expected has more rows than were thought."""
+"""A batch that takes so many times longer than expected has more rows than were thought; a burst
+that is so late does not come any more."""
 GROWTH = 2.0
 """How long a batch that is overdue is expected to take, for what it took. Less, and gates are set
 many times while it goes on, of which only the last counts."""
 LIMITED = 0.1
 """Share of its rows from which on what a batch left behind shows that it was limited."""
+BURSTS = 3
+"""Batches over which the rate of rows that come in bursts is averaged."""
 GROWN = 1.5
 """How many times more the next batch may then read, because limits adapt."""
 
@@ -74,7 +80,8 @@ def demand(
     gone = max(0.0, now - batch.began)
     rows = batch.rows
     if rows is None:
-        spacing = batch.spacing or unit.every
+        known = _with_rows(unit)
+        spacing = batch.began - known[-1].began if known else batch.spacing or unit.every
         usual = rate * spacing
         if gone * batch.share > OVERDUE * _seconds(flow, model, usual, gates):
             usual = max(usual, _rows_in(flow, model, GROWTH * gone * batch.share, gates))
@@ -89,17 +96,33 @@ def demand(
 
 
 def _rate_now(unit: UnitFacts, span: float, now: float) -> float:
-    """Return tuples per second that arrive: since the newest batch began, if that is long enough.
+    """Return tuples per second that arrive: since a batch last had rows, if that is long enough.
 
     Sources that tell at any time what waits show a surge before the next batch does.
     """
-    newest = unit.newest
+    known = _with_rows(unit)
+    newest = known[-1] if known else unit.newest
     if newest is None or newest.behind is None or unit.waiting is None:
-        return arrival_rate(unit)
+        return _fading(unit, now)
     gone = now - newest.began
     if gone < ENOUGH * span:
         return arrival_rate(unit)
-    return max(0.0, unit.waiting - newest.behind) / gone
+    rate = max(0.0, unit.waiting - newest.behind) / max(gone, burst_gap(unit))
+    # Between two bursts nothing comes.
+    return max(rate, _fading(unit, now)) if _in_bursts(unit) else rate
+
+
+def _fading(unit: UnitFacts, now: float) -> float:
+    """Return the arrival rate, lower the longer no batch has begun: there was nothing to read.
+
+    The next one begins when the last is done, however long that took.
+    """
+    rate, known = arrival_rate(unit), _with_rows(unit)
+    if unit.under_way is not None or not known or not known[-1].spacing:
+        return rate
+    newest = known[-1]
+    quiet = now - newest.began - max(unit.every, newest.seconds or 0.0)
+    return rate * min(1.0, known[-1].spacing / quiet) if quiet > 0 else rate
 
 
 def _next_rows(unit: UnitFacts, batch: Batch | None, arriving: float, adaptive: bool) -> float:
@@ -123,19 +146,51 @@ def _next_rows(unit: UnitFacts, batch: Batch | None, arriving: float, adaptive: 
 
 
 def arrival_rate(unit: UnitFacts) -> float:
-    """Return tuples per second that arrived before the newest batch whose rows are known."""
-    batches = list(unit.batches)
-    if unit.under_way is not None and unit.under_way.rows is not None:
-        batches.append(unit.under_way)
+    """Return tuples per second that arrived before the newest batch whose rows are known.
+
+    Of rows that come in bursts the average of a few: how many of them a batch meets is chance.
+    """
+    batches = _with_rows(unit)
+    rows = seconds = 0.0
     for at in range(len(batches) - 1, -1, -1):
         spacing = batches[at].spacing
         before = batches[at - 1] if at > 0 else None
         if batches[at].behind is None and before is not None and before.behind:
             continue  # it reads of what waited, and does not tell how much is left of that
         if spacing:
-            return max(0.0, _arrived(batches[at], before)) / spacing
+            rows, seconds = rows + _arrived(batches[at], before), seconds + spacing
+            if at <= len(batches) - BURSTS or not _in_bursts(unit):
+                break
     # The first batch since a start has all that waited for it, and so tells nothing.
-    return 0.0
+    return max(0.0, rows) / seconds if seconds > 0 else 0.0
+
+
+def burst_gap(unit: UnitFacts) -> float:
+    """Return the seconds between two bursts, 0 if rows do not come in bursts."""
+    gaps = [batch.spacing for batch in _with_rows(unit)[-BURSTS:] if batch.spacing]
+    return min(gaps, default=0.0) if _in_bursts(unit) else 0.0
+
+
+def _in_bursts(unit: UnitFacts) -> bool:
+    """Whether rows come in bursts: there were batches without any."""
+    return any(batch.rows == 0 and not batch.behind for batch in unit.batches)
+
+
+def _with_rows(unit: UnitFacts) -> list[Batch]:
+    """Return batches whose rows are known and that have some, each with the time since the last."""
+    told = [*unit.batches, *([] if unit.under_way is None else [unit.under_way])]
+    found: list[Batch] = []
+    empty: float | None = 0.0
+    for batch in told:
+        if batch.rows is None:
+            continue
+        since = None if empty is None or batch.spacing is None else empty + batch.spacing
+        if batch.rows == 0 and not batch.behind:
+            empty = since
+            continue
+        found.append(replace(batch, spacing=since))
+        empty = 0.0
+    return found
 
 
 def _arrived(batch: Batch, before: Batch | None) -> float:
@@ -167,7 +222,8 @@ def gets_nothing(unit: UnitFacts, now: float) -> bool:
         return False
     if last is None or last.seconds is None:
         return True
-    return not last.behind and now - (last.began + last.seconds) > SILENT * unit.every
+    silent = max(SILENT * unit.every, OVERDUE * burst_gap(unit))
+    return not last.behind and now - (last.began + last.seconds) > silent
 
 
 def _seconds(flow: FlowModel, model: UnitModel, rows: float, gates: Mapping[str, float]) -> float:

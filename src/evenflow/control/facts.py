@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 NEVER = "never"
 """The shed contract of a query before which nothing may be dropped."""
+NOBODY = 1e-6
+"""The weight of a query that is kept for nobody. Planners refuse 0."""
 STANDS = 10.0
 """Seconds after its last batch from which on a unit that does not run is reckoned with as one that
 gets nothing: it is held. Changes, and most failures that are tried again, take less."""
@@ -55,6 +57,9 @@ class UnitFacts:
     families: tuple[tuple[str, ...], ...]
     """Queries that share a row, by name; a query of a stateless unit is a family of its own."""
     active: bool
+    windowed: bool = True
+    """Its answers come one batch after the tuples that complete them: Spark closes windows by the
+    watermark of the batch before."""
     source_shares: Mapping[str, float] = field(default_factory=dict)
     """Of the rows that its batches read lately, by source."""
     shared: tuple[tuple[str, ...], ...] = ()
@@ -70,6 +75,10 @@ class UnitFacts:
     """When it was started last, in wall-clock seconds; None if that is not known."""
     gated_trunk: bool = False
     """Tuples that no query keeps are dropped before the trunk, not behind it."""
+    draws: tuple[tuple[int, int], ...] = ()
+    """By family, which draw of the input gate it is in, and in how many windows a tuple is there.
+    What families of one draw keep of the tuples is nested, draws keep each their own. If empty, all
+    are nested, as in a stateless unit."""
 
     @property
     def last(self) -> Batch | None:
@@ -88,6 +97,11 @@ class UnitFacts:
         if self.under_way is not None and self.under_way.rows is not None:
             return self.under_way
         return self.last
+
+    @property
+    def batches_before(self) -> int:
+        """How many batches before the one that answers its tuples may have come, at the most."""
+        return 2 if self.windowed else 1
 
     @property
     def queries(self) -> tuple[str, ...]:
@@ -109,6 +123,7 @@ class QueryFacts:
     contract: str = "window"
     """How tuples before it may be dropped."""
     running: bool = True
+    """It is worked on: it is answered, or kept for nobody."""
 
     @property
     def sheddable(self) -> bool:
@@ -126,6 +141,11 @@ class FlowFacts:
     queries: Mapping[str, QueryFacts]
     gates: Mapping[str, float] = field(default_factory=dict)
     """Fractions in force, by query; those not named keep everything."""
+
+    def tightest(self, names: Iterable[str]) -> float | None:
+        """Return the tightest deadline of some queries, if they have one."""
+        known = (self.queries[name].deadline for name in names)
+        return min((each for each in known if each is not None), default=None)
 
     def gaps(self) -> tuple[str, ...]:
         """Return what is missing, or makes no sense, for a decision; nothing if it is complete."""

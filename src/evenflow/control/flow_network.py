@@ -7,7 +7,8 @@ a unit with a single family would have no gate behind its reading.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evenflow.shed.network import Network, Node, Operator, OperatorKind, Query
@@ -44,7 +45,7 @@ class FlowNetwork:
     def keep(self, throughput: Mapping[str, float], full: Mapping[str, float]) -> dict[str, float]:
         """Return fractions by query of the flow.
 
-        A query that runs in several parts has one gate: the smallest of theirs, which is safe.
+        A query that runs in several units has one gate: the smallest of theirs, which is safe.
 
         Args:
             throughput: By query of the network.
@@ -71,12 +72,36 @@ def flow_network(model: FlowModel, terms: Mapping[str, Terms], capacity: float) 
     return _Builder(model, terms).build(capacity)
 
 
+def _several(unit: UnitModel) -> dict[str, Part]:
+    """Return queries that have several parts in a unit, as a UNION ALL has, each as one part.
+
+    They have one fraction: a planner with a gate for each part would open the cheaper one, and the
+    query would keep nothing. Rows that it shares with others are theirs; those that are its own
+    are added.
+    """
+    found: dict[str, Part] = {}
+    times: Counter[str] = Counter()
+    for family in unit.families:
+        for part in family.parts:
+            times[part.query] += 1
+            own = part.own + (family.row if len(family.parts) == 1 else 0.0)
+            before = found.get(part.query)
+            found[part.query] = replace(part, own=own + (before.own if before else 0.0))
+    return {name: part for name, part in found.items() if times[name] > 1}
+
+
 class _Builder:
     """Names operators so that nothing is named twice."""
 
     def __init__(self, model: FlowModel, terms: Mapping[str, Terms]) -> None:
         self._model = model
         self._terms = terms
+        self._units = Counter(
+            name
+            for unit in model.units
+            for name in {p.query for f in unit.families for p in f.parts}
+        )
+        """In how many units each query is: each of them gives a part of its value."""
         self._taken = {part.query for part in model.parts()} | {t.input for t in terms.values()}
         self._operators: dict[str, Operator] = {}
         self._queries: dict[str, Query] = {}
@@ -96,11 +121,16 @@ class _Builder:
         before = terms.input
         if unit.trunk > 0:
             before = self._operator(f"trunk-{unit.id}", terms.input, unit.trunk)
+        several = _several(unit)
         for number, family in enumerate(unit.families):
-            name = f"family-{unit.id}-{number}"
-            row = self._operator(name, before, family.row)
-            for part in family.parts:
-                self._add_part(unit, part, row, terms)
+            parts = [part for part in family.parts if part.query not in several]
+            if parts:
+                name = f"family-{unit.id}-{number}"
+                row = self._operator(name, before, family.row)
+                for part in parts:
+                    self._add_part(unit, part, row, terms)
+        for part in several.values():
+            self._add_part(unit, part, before, terms)
 
     def _add_part(self, unit: UnitModel, part: Part, row: str, terms: Terms) -> None:
         output = self._operator(
@@ -114,7 +144,7 @@ class _Builder:
         name = part.query if part.query not in self._queries else self._fresh(part.query)
         # A query that takes nothing gives nothing, whatever its weight.
         gives = terms.selectivities.get(part.query, 1.0) or 1.0
-        weight = part.weight * terms.worth / gives
+        weight = part.weight / self._units[part.query] * terms.worth / gives
         self._queries[name] = Query(output=output, weight=weight, floor=part.floor)
         self._outputs[name] = (part.query, unit.id)
 

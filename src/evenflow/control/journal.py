@@ -6,7 +6,9 @@ what is not whole.
 
 from __future__ import annotations
 
+import errno
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import StateError
@@ -37,14 +39,26 @@ class Journal:
                 self._lines += 1
 
     def write(self, entry: Mapping[str, Any]) -> None:
-        """Add a record."""
+        """Add a record, or nothing of it.
+
+        Raises:
+            OSError: There is no room, or it may not be written.
+        """
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        line = json.dumps({"evenflow": FORMAT, **entry}, ensure_ascii=False)
-        with self._file.open("a", encoding="utf-8") as handle:
-            handle.write(line + "\n")
+        line = json.dumps({"evenflow": FORMAT, **entry}, ensure_ascii=False).encode() + b"\n"
+        with self._file.open("ab", buffering=0) as handle:
+            end = handle.tell()
+            try:
+                if handle.write(line) < len(line):
+                    raise OSError(errno.ENOSPC, "the disk took half a record")
+            except OSError:
+                # The next one would stand behind half a line, and be lost with it.
+                handle.truncate(end)
+                raise
         self._lines += 1
         if self._lines > MOST_LINES:
-            self._shorten()
+            with suppress(OSError):  # the record is there; older ones go another time
+                self._shorten()
 
     def last_number(self) -> int:
         """Return the number of the newest decision, 0 if there is none."""

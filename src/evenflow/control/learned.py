@@ -206,7 +206,7 @@ class Learned:
             # The next answers of units whose batches come less often are not there to judge by.
             recent = max(settled, facts.at - 2 * max(own.span, unit.every))
             seconds = 0.0 if unit.last is None else unit.last.machine_seconds or 0.0
-            least = unit.every + ATTAINABLE * own.fixed
+            least = unit.batches_before * unit.every + ATTAINABLE * own.fixed
             heavy = seconds > HEAVY * own.fixed
             for name in unit.queries:
                 used = _deadline_used(facts.queries[name], since, least)

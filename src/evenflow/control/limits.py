@@ -69,8 +69,9 @@ class Limits:
         held = view.model.load(view.pressure, _widest(following.values())) <= view.capacity
         for unit, own in zip(facts.units, view.model.units, strict=True):
             most = _most_rows(view, own, following[unit.id])
-            arriving = ROOM * view.rates[unit.id] if fits else 0.0
-            least = max(arriving, view.pressure[unit.id] if held else 0.0) * own.span
+            arriving = ROOM * view.rates[unit.id] * own.span if fits else 0.0
+            planned = view.pressure[unit.id] * view.spans[unit.id] if held else 0.0
+            least = max(arriving, planned)
             for source in unit.sources:
                 share = max(unit.source_shares.get(source, 0.0), 1 / len(unit.sources))
                 rows[source] = min(rows.get(source, share * most), share * most)

@@ -184,7 +184,7 @@ class ControlLoop:
             gaps=self._gaps,
             pending=None if self._pending is None else self._pending.decision.number,
             decisions=self._number,
-            changes=tuple(at for at in self._changes if self._seen_at - at < MINUTE),
+            changes=tuple(at for at in tuple(self._changes) if self._seen_at - at < MINUTE),
             squeeze=self._learned.squeeze,
             corrections=tuple(
                 (unit.id, unit.fixed, unit.factor) for unit in (model.units if model else ())
@@ -390,14 +390,7 @@ class ControlLoop:
         return {
             "load": round(load, 4),
             "value": round(view.model.value(choice.keep), 4),
-            "batch_seconds": {
-                unit.id: round(
-                    unit.fixed
-                    + view.model.work(unit, view.pressure[unit.id] * unit.span, choice.keep),
-                    3,
-                )
-                for unit in view.model.units
-            },
+            "batch_seconds": view.batch_seconds(choice.keep),
             "fits": choice.fits,
             "method": choice.method,
             "fallback": choice.reason,

@@ -47,6 +47,11 @@ class RateTrace:
                 for key in list(bins):
                     bins[key] //= 2
 
+    def mean(self, name: str) -> float:
+        """Return the mean rate of an input, roughly: a bin counts with where it begins."""
+        bins = self._seen.get(name, Counter())
+        return sum(_start(at) * n for at, n in bins.items()) / max(1, bins.total())
+
     def histograms(self) -> dict[str, dict[str, list[list[float]]]]:
         """Return bins in the form of a network file: where each begins, and how likely it is."""
         made = {}
@@ -66,26 +71,26 @@ def _start(at: int) -> float:
 def measured_network(
     view: View, trace: RateTrace, selectivities: Mapping[str, float]
 ) -> dict[str, Any] | None:
-    """Return a network file as data; None if the flow reads nothing.
+    """Return a network file as data; None if the flow has read nothing.
+
+    Inputs that are silent now are in it with the mean of the rates that they had.
 
     Args:
         view: The flow as it stands.
         trace: Rates seen so far.
         selectivities: Tuples that a query takes for each that is read, by query.
     """
+    rates = {unit.id: view.rates[unit.id] or trace.mean(_input(unit)) for unit in view.model.units}
     terms = {
-        unit.id: Terms(
-            input=_input(unit),
-            worth=1 / view.rates[unit.id],
-            selectivities=selectivities,
-        )
+        unit.id: Terms(input=_input(unit), worth=1 / rates[unit.id], selectivities=selectivities)
         for unit in view.model.units
-        if view.rates[unit.id] > 0
+        if rates[unit.id] > 0
     }
     if not terms or not any(unit.families for unit in view.model.units if unit.id in terms):
         return None
-    made = flow_network(view.model, terms, view.capacity)
-    return {"evenflow": VERSION, **network_data(made.network), "rates": trace.histograms()}
+    network = flow_network(view.model, terms, view.unsqueezed).network
+    histograms = {name: each for name, each in trace.histograms().items() if name in network.inputs}
+    return {"evenflow": VERSION, **network_data(network), "rates": histograms}
 
 
 def _input(unit: UnitModel) -> str:

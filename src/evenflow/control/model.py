@@ -3,18 +3,21 @@
 Each unit reads its input, which nothing can avoid; each of its families makes a row of what passes,
 each member adds its own part. Fractions of queries in one family are nested (a lower one keeps a
 subset of the tuples that a higher one keeps), so that a family's row is paid for the largest of
-them. Queries that share a gate have one fraction, and are one part. `flow_network` has the same as
-a network for planners.
+them. Queries that share a gate have one fraction, and are one part. A trunk behind an input gate is
+paid for what passes that. `flow_network` has the same as a network for planners, but for trunks of
+several draws: there it is the largest fraction, and `plans` makes gates narrower until they fit.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from evenflow.control.correction import Correction
     from evenflow.control.facts import FlowFacts, UnitFacts
@@ -64,6 +67,10 @@ class FamilyModel:
     parts: tuple[Part, ...]
     name: str = ""
     """Among the families of its unit."""
+    draw: int = 0
+    """Of the input gate: what families of one draw keep is nested."""
+    windows: int = 1
+    """In which a tuple is; the input gate lets it pass if one of them is kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +92,8 @@ class UnitModel:
 
     def per_tuple(self, keep: Mapping[str, float]) -> float:
         """Return what a tuple costs at some gates: `costs` times what is `kept`, for each item."""
-        cost, most = self.reading, 0.0
+        cost = self.reading
+        kept_of: list[float] = []
         for family in self.families:
             largest = 0.0
             for part in family.parts:
@@ -93,8 +101,20 @@ class UnitModel:
                 cost += part.own * kept
                 largest = max(largest, kept)
             cost += family.row * largest
-            most = max(most, largest)
-        return cost + self.trunk * most
+            kept_of.append(largest)
+        return cost + self.trunk * self._passing(kept_of) if self.trunk > 0 else cost
+
+    def _passing(self, kept: Sequence[float]) -> float:
+        """Return what share of tuples passes the input gate, by what each family keeps.
+
+        In one draw that is the largest fraction; draws, and windows of a tuple, are kept or dropped
+        each by a hash of its own, so that the more there are, the fewer tuples all of them drop.
+        """
+        dropped: dict[int, float] = {}
+        for family, share in zip(self.families, kept, strict=True):
+            own = (1.0 - share) ** family.windows
+            dropped[family.draw] = min(own, dropped.get(family.draw, 1.0))
+        return 1.0 - math.prod(dropped.values())
 
     def costs(self) -> dict[str, float]:
         """Return what a tuple costs that comes to each of the items that it is made of."""
@@ -109,14 +129,15 @@ class UnitModel:
 
     def kept(self, keep: Mapping[str, float]) -> dict[str, float]:
         """Return what share of all tuples comes to each item at some gates."""
-        found, most = {READING: 1.0}, 0.0
+        found = {READING: 1.0}
+        kept_of: list[float] = []
         for family in self.families:
             kept = {part: part.kept(keep) for part in family.parts}
             largest = max(kept.values(), default=0.0)
             found[_row(family)] = largest
             found |= {_own(family, part): share for part, share in kept.items()}
-            most = max(most, largest)
-        return {**found, TRUNK: most}
+            kept_of.append(largest)
+        return {**found, TRUNK: self._passing(kept_of)}
 
     def corrected(self, correction: Correction, cores: float) -> UnitModel:
         """Return it with what its batches have told."""
@@ -265,8 +286,10 @@ def calibrated_unit(
         reading=reading if unit.gated_trunk else reading + trunk,
         trunk=trunk if unit.gated_trunk else 0.0,
         families=tuple(
-            replace(made, name=name)
-            for name, family in _named(unit.families)
+            replace(made, name=name, draw=draw, windows=windows)
+            for (name, family), (draw, windows) in zip(
+                _named(unit.families), unit.draws or repeat((0, 1)), strict=False
+            )
             if (made := _family(family, facts, costs, gates, parts)).parts
         ),
         fixed=fixed,
@@ -321,11 +344,10 @@ def _part(gate: tuple[str, ...], own: float, facts: FlowFacts) -> Part:
 
 def _span(unit: UnitFacts, facts: FlowFacts, fixed: float) -> float:
     """Return how long batches should take: as often as asked, unless they cannot be so short."""
-    deadlines = [facts.queries[name].deadline for name in unit.queries]
-    tightest = min((each for each in deadlines if each is not None), default=None)
-    # An answer is as old as two batches, when its tuples came as the batch before began. A deadline
-    # that leaves no time for rows is missed anyway, and must not make batches too short for them.
-    most = 2 * fixed
-    if tightest is not None and tightest / 2 >= LEAST_SPAN * fixed:
-        most = min(most, tightest / 2)
+    tightest = facts.tightest(unit.queries)
+    # An answer is as old as two or three batches, when its tuples came as the first of them began.
+    # A deadline that leaves no time for rows is missed anyway, and must not make them too short.
+    most, batches = 2 * fixed, 1 + unit.batches_before
+    if tightest is not None and tightest / batches >= LEAST_SPAN * fixed:
+        most = min(most, tightest / batches)
     return max(unit.every, most)

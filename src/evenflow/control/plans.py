@@ -80,23 +80,50 @@ class Plans:
         least = Choice(keep={**everything, **floors}, fits=False, method="floors")
         if model.load(rates, floors) >= capacity:
             return least
+        try:
+            return self._fitting(model, rates, capacity, floors)
+        except EvenflowError as exc:
+            # The load fits at the floors, by arithmetic. That no plan was found is a fault, and
+            # the floors are the safe answer to it.
+            return replace(least, fits=True, reason=str(exc))
+
+    def _fitting(
+        self,
+        model: FlowModel,
+        rates: Mapping[str, float],
+        capacity: float,
+        floors: Mapping[str, float],
+    ) -> Choice:
+        """Return gates that fit, of the greatest value that is found in a few rounds.
+
+        Raises:
+            EvenflowError: There is no plan for the capacity.
+        """
         room = capacity
         best: Choice | None = None
+        wide: Choice | None = None
         for _ in range(ROUNDS):
             try:
                 found = self._planned(model, rates, room, floors)
-            except EvenflowError as exc:
-                # The load fits at the floors, by arithmetic. That no plan was found is a fault,
-                # and the floors are the safe answer to it.
-                return best or replace(least, fits=True, reason=str(exc))
+            except EvenflowError:
+                if room == capacity:
+                    raise
+                break  # nothing can be planned for so much less than the capacity
             load = model.load(rates, found.keep)
-            fits = load <= capacity
-            if fits and (best is None or model.value(found.keep) > model.value(best.keep)):
+            if load > capacity:
+                wide = found
+            elif best is None or model.value(found.keep) > model.value(best.keep):
                 best = found
-            if load <= 0 or (fits and load >= capacity * (1 - CLOSE)):
-                break
+            if load <= 0 or capacity * (1 - CLOSE) <= load <= capacity:
+                return best or found
             room *= capacity * (1 - CLOSE / 2) / load
-        return best or _within(model, rates, capacity, floors, found)
+        if wide is None:
+            assert best is not None
+            return best
+        between = _within(model, rates, capacity, floors if best is None else best.keep, wide)
+        if best is not None and model.value(best.keep) > model.value(between.keep):
+            return best
+        return between
 
     def _planned(
         self,
@@ -187,20 +214,30 @@ def _within(
     model: FlowModel,
     rates: Mapping[str, float],
     capacity: float,
-    floors: Mapping[str, float],
-    choice: Choice,
+    fits: Mapping[str, float],
+    wide: Choice,
 ) -> Choice:
-    """Return gates between those chosen and the floors, so that load fits.
+    """Return gates that fit, on the way from some that do to some that do not, as far as they do.
 
-    Load is convex in the fractions: on the way from one to the other it is nowhere above the line.
+    Load need not grow evenly on that way: a trunk of several draws is passed by far more than the
+    largest fraction.
     """
-    least, most = model.load(rates, floors), model.load(rates, choice.keep)
-    way = (capacity - least) / (most - least)
-    keep = {
-        name: _rounded(floor + way * (choice.keep[name] - floor), floor)
-        for name, floor in ((name, floors.get(name, 0.0)) for name in choice.keep)
-    }
-    return replace(choice, keep=keep)
+    low, high = 0.0, 1.0
+    while high - low > 1 / GRAIN:
+        way = (low + high) / 2
+        if model.load(rates, _between(fits, wide, way).keep) <= capacity:
+            low = way
+        else:
+            high = way
+    return _between(fits, wide, low)
+
+
+def _between(fits: Mapping[str, float], wide: Choice, way: float) -> Choice:
+    keep = {}
+    for name, kept in wide.keep.items():
+        begin = fits.get(name, 0.0)
+        keep[name] = _rounded(begin + way * (kept - begin), min(begin, kept))
+    return replace(wide, keep=keep)
 
 
 def _worths(asked: Mapping[str, float]) -> list[tuple[str, float]]:

@@ -1,7 +1,8 @@
 """The loop beside a run: a thread that looks, asks the core, performs and records.
 
-It decides nothing. If it dies the flow goes on: gates that it had shut are opened, because nobody
-would open them again, and `status` says what happened.
+It decides nothing. A decision that cannot be recorded is not performed. If the loop dies the flow
+goes on: gates that it had shut are opened, because nobody would open them again, and `status` says
+what happened.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -40,6 +42,8 @@ LONGEST_WAIT, SHORTEST_WAIT = 0.25, 0.05
 MOST_FAILURES = 40
 """Looks that may fail in a row before the loop gives up: units that are being changed cannot
 always be looked at."""
+MOST_UNWRITTEN = 100
+"""Records that wait for room on the disk; then the oldest are lost."""
 KEEP_SECONDS = 60.0
 """How often what was learned and measured is kept, at most."""
 _log = logging.getLogger(__name__)
@@ -86,6 +90,10 @@ class Control:
         self._failures = 0
         self._limited: set[str] = set()
         """Sources that a limit was asked for."""
+        self._unwritten: deque[Decision | Outcome] = deque(maxlen=MOST_UNWRITTEN)
+        """Records that there was no room for yet, the oldest first."""
+        self._unrecorded: str | None = None
+        """Why decisions cannot be recorded, if they cannot."""
         self._trace = RateTrace()
         self._kept_at = clock()
         self.died: str | None = None
@@ -129,6 +137,7 @@ class Control:
             self._thread = None
             self._lift_limits()
             if self.died is None:
+                self._write_unwritten()
                 self._keep()
 
     def report(self) -> dict[str, Any]:
@@ -136,6 +145,7 @@ class Control:
         if self._core is None:
             return {"shed": self._mode.value, "state": "off"}
         told = loop_report(self._core.snapshot(), self._surveyed.costs, self._clock())
+        told["unrecorded"] = self._unrecorded
         if self.died is not None:
             told |= {"state": "dead", "reason": self.died}
         return {"shed": self._mode.value, **told}
@@ -161,6 +171,8 @@ class Control:
     def _step(self) -> None:
         assert self._core is not None
         now = self._clock()
+        if self._unwritten:
+            self._write_unwritten()
         try:
             facts = self._look_at(self._known_run, now)
             self._failures = 0
@@ -196,25 +208,54 @@ class Control:
 
     def _perform(self, effects: list[Effect]) -> None:
         assert self._core is not None
-        assert self._journal is not None
         for effect in effects:
             _log.debug("%s", effect)
             match effect:
                 case Record(entry=entry):
-                    self._journal.write(entry.as_json())
+                    self._unwritten.append(entry)
+                    self._write_unwritten()
                 case SetGates(number=number, keep=keep):
-                    error = None
-                    try:
-                        self._known_run.set_gates(keep)
-                    except EvenflowError as exc:
-                        error = str(exc)[:300]
+                    error = self._set_gates(keep)
                     self._perform(self._core.applied(number, self._clock(), error))
                 case SetLimit(source=source, rows=rows):
-                    self._limited.add(source)
-                    done = self._known_run.set_limit(source, rows)
-                    self._core.limited(source, done=done)
+                    self._set_limit(source, rows)
                 case _:
                     assert_never(effect)
+
+    def _write_unwritten(self) -> None:
+        """Write what there is to record, in order, as far as there is room."""
+        assert self._journal is not None
+        try:
+            while self._unwritten:
+                self._journal.write(self._unwritten[0].as_json())
+                self._unwritten.popleft()
+            self._unrecorded = None
+        except OSError as exc:
+            if self._unrecorded is None:
+                _log.warning("decisions cannot be recorded", exc_info=True)
+            self._unrecorded = f"decisions cannot be recorded: {exc}"[:300]
+
+    def _set_gates(self, keep: Mapping[str, float]) -> str | None:
+        """Put the gates of the decision recorded last in force. Returns why not, if it cannot."""
+        if self._unwritten:
+            # Nobody could see why tuples are missing. The core goes on, and decides again.
+            return self._unrecorded
+        try:
+            self._known_run.set_gates(keep)
+        except EvenflowError as exc:
+            return str(exc)[:300]
+        return None
+
+    def _set_limit(self, source: str, rows: int) -> None:
+        assert self._core is not None
+        self._limited.add(source)
+        try:
+            done = self._known_run.set_limit(source, rows)
+        except OSError:
+            # What a batch may read stays as it was.
+            _log.warning("the limit of %s could not be set", source, exc_info=True)
+            return
+        self._core.limited(source, done=done)
 
     def _wait_seconds(self) -> float:
         fastest = min((each.unit.every for each in self._known_run.runs), default=1.0)

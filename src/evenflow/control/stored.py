@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from evenflow.model.flow import FlowSpec
+    from evenflow.model.query import Query
     from evenflow.spark.run import Run
 
 FILE = "costs.json"
@@ -84,9 +85,21 @@ def surveyor(spec: FlowSpec, state: Path, say: Callable[[str], None]) -> Callabl
 
     def survey(run: Run) -> Survey:
         cores = float(run.session.sparkContext.defaultParallelism)
-        return Survey(costs=_find(run, spec, state, say), cores=cores)
+        return Survey(costs=_find(run, with_subscribed(spec, run.queries), state, say), cores=cores)
 
     return survey
+
+
+def with_subscribed(spec: FlowSpec, queries: Mapping[str, Query]) -> FlowSpec:
+    """Return a flow with the queries that it will run: also those subscribed at run time.
+
+    Args:
+        spec: The flow as it was started. Its own queries come first, should time run out.
+        queries: All there are, by name.
+    """
+    own = [queries.get(query.name, query) for query in spec.queries]
+    others = queries.keys() - {query.name for query in own}
+    return replace(spec, queries=(*own, *(queries[name] for name in sorted(others))))
 
 
 def _find(run: Run, spec: FlowSpec, state: Path, say: Callable[[str], None]) -> Costs:
@@ -96,8 +109,9 @@ def _find(run: Run, spec: FlowSpec, state: Path, say: Callable[[str], None]) -> 
         if _holds(kept, hashes, time.time()):
             return kept
         kept = kept.holding(hashes)
-    if any(reader.data is not None for reader in spec.readers.values()):
-        # What a program hands in may be read only once, and belongs to the flow.
+    if any(spec.readers[source.name].data is not None for source in spec.sources()):
+        # What a program hands in may be read only once, and belongs to the flow. A table is read
+        # whole, as often as there are units that join with it.
         return kept or Costs()
     try:
         found = replace(_calibrated(run, spec, say), hashes=hashes)

@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from evenflow.control.demand import demand
+from evenflow.control.demand import burst_gap, demand
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-    from evenflow.control.facts import FlowFacts
+    from evenflow.control.facts import FlowFacts, UnitFacts
     from evenflow.control.learned import GateHistory
-    from evenflow.control.model import FlowModel
+    from evenflow.control.model import FlowModel, UnitModel
 
 
 PILED = 1.2
 """How many times what arrives a unit is asked for if rows have piled up."""
+USED = 0.8
+"""Share of the tightest deadline that batches may use up which work off what has piled up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +31,12 @@ class View:
     """Tuples per second that arrive, by unit."""
     pressure: Mapping[str, float]
     """Tuples per second to plan for, by unit."""
+    spans: Mapping[str, float]
+    """Seconds that the next batch may take, by unit: the pressure is its rows in this time."""
     capacity: float
     """Processor-seconds per second for rows."""
+    unsqueezed: float
+    """The capacity, were no part of it held back because answers are late."""
     gates: Mapping[str, float]
     """In force, or as if they were in a dry run."""
     late: tuple[str, ...] = ()
@@ -94,6 +100,17 @@ class View:
         spare = self.model.cores - self.load
         return round(self.model.load({unit: rows}, self.gates) / spare, 1) if spare > 0 else None
 
+    def batch_seconds(self, keep: Mapping[str, float]) -> dict[str, float]:
+        """Return how long the next batches should take at some gates, by unit."""
+        work = self.model.work
+        return {
+            unit.id: round(unit.fixed + work(unit, self._next_rows(unit), keep), 3)
+            for unit in self.model.units
+        }
+
+    def _next_rows(self, unit: UnitModel) -> float:
+        return self.pressure[unit.id] * self.spans[unit.id]
+
     def facts(self, facts: FlowFacts) -> dict[str, Any]:
         """Return what decisions are made from, as plain values."""
         return {
@@ -128,20 +145,43 @@ def view_of(
         utilisation: Share of the machine that may be used.
         adaptive: Units of which the loop sets what they read.
     """
-    rates, pressure = {}, {}
+    asked = {}
     for unit, own in zip(facts.units, model.units, strict=True):
         newest = unit.under_way or unit.last
         in_force = history.of(newest) if newest is not None else {}
-        asked = demand(unit, model, own, in_force, facts.at, adaptive=unit.id in adaptive)
-        rates[unit.id], pressure[unit.id] = asked.rate, asked.pressure
+        asked[unit.id] = demand(unit, model, own, in_force, facts.at, adaptive=unit.id in adaptive)
+    rates = {unit: each.rate for unit, each in asked.items()}
+    capacity = model.capacity(utilisation, rates)
+    busy = model.load(rates, {}) / capacity
+    spans = {
+        unit.id: _next_span(unit, own, facts, busy)
+        for unit, own in zip(facts.units, model.units, strict=True)
+    }
     return View(
         at=facts.at,
         model=model,
         rates=rates,
-        pressure=pressure,
-        capacity=model.capacity(utilisation, rates),
+        pressure={own.id: asked[own.id].pressure * own.span / spans[own.id] for own in model.units},
+        spans=spans,
+        capacity=capacity,
+        unsqueezed=capacity,
         gates=gates,
     )
+
+
+def _next_span(unit: UnitFacts, own: UnitModel, facts: FlowFacts, busy: float) -> float:
+    """Return how long the next batch of a unit may take.
+
+    As long as batches should, if what arrives does not fit: it would go on like that. If it fits,
+    what has piled up may take as long as deadlines allow. The answers after it are as old as the
+    batch before it, itself, and the one after it, in which there is what arrived meanwhile. A burst
+    may also take that long until the next one comes, whether they fit or not.
+    """
+    deadline = facts.tightest(unit.queries) or facts.tightest(facts.queries)
+    if deadline is None:
+        return own.span
+    allowed = (USED * deadline - unit.every) / (1.0 + min(1.0, busy))
+    return max(own.span, allowed if busy <= 1.0 else min(allowed, burst_gap(unit)))
 
 
 def _rounded(values: Mapping[str, float], digits: int) -> dict[str, float]:

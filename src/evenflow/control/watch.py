@@ -10,8 +10,10 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
-from evenflow.control.facts import NEVER, Batch, FlowFacts, QueryFacts, UnitFacts
+from evenflow.control.facts import NEVER, NOBODY, Batch, FlowFacts, QueryFacts, UnitFacts
 from evenflow.model.operator import Shed, upstream
+from evenflow.model.unit import Kind
+from evenflow.schedule.input_gate import input_gate
 from evenflow.schedule.request import QueryState
 from evenflow.spark.unit.under_way import batch_under_way, is_committed, offset_lines
 
@@ -20,15 +22,13 @@ if TYPE_CHECKING:
 
     from evenflow.model.query import Query
     from evenflow.model.unit import Unit
+    from evenflow.schedule.input_gate import InputGate
     from evenflow.schedule.life import Life
     from evenflow.spark.unit.pace import BatchReport
     from evenflow.spark.unit.unit_run import UnitRun
 
 MOST_BATCHES = 8
 """Batches of a unit that a look tells."""
-
-COUNTED = 2
-"""Of so many of them sources are asked what they held back: rates need two."""
 
 Interval = tuple[float, float]
 
@@ -79,7 +79,7 @@ def look(run: Watched, now: float) -> FlowFacts:
     runs = [each for each in run.runs if each.unit.queries]
     for each in runs:
         each.update_pace()
-    told = {each.unit.id: _counted(run, each, _done(each), _begun(each)) for each in runs}
+    told = {each.unit.id: (_done(each), _begun(run, each)) for each in runs}
     busy = {
         unit: [*(_interval(batch, now) for batch in done), *(_interval(b, now) for b in begun)]
         for unit, (done, begun) in told.items()
@@ -102,12 +102,14 @@ def _unit(
     now: float,
 ) -> UnitFacts:
     unit = run.unit
+    gate = input_gate(unit)
     others = [interval for id_, each in busy.items() if id_ != unit.id for interval in each]
     shared = [_with_share(batch, others, now) for batch in (*done, *begun)]
     return UnitFacts(
         id=unit.id,
         sources=tuple(dict.fromkeys(unit.sources)),
         every=unit.every,
+        windowed=unit.kind is not Kind.STATELESS,
         families=_families(unit),
         source_shares=_source_shares(run),
         shared=_shared(unit),
@@ -116,12 +118,23 @@ def _unit(
         under_way=shared[-1] if begun else None,
         idle=not done and not begun and _is_idle(run),
         started=run.started_at,
+        gated_trunk=gate is not None,
+        draws=() if gate is None else _draws(unit, gate),
     )
 
 
 def _families(unit: Unit) -> tuple[tuple[str, ...], ...]:
     rows = tuple(tuple(member.query for member in family.members) for family in unit.families)
     return rows + tuple((branch.query,) for branch in unit.branches)
+
+
+def _draws(unit: Unit, gate: InputGate) -> tuple[tuple[int, int], ...]:
+    found = {
+        family.number: (number, draw.window.per_tuple)
+        for number, draw in enumerate(gate.draws)
+        for family in draw.families
+    }
+    return tuple(found[family.number] for family in unit.families)
 
 
 def _source_shares(run: UnitRun) -> dict[str, float]:
@@ -176,18 +189,6 @@ def _gates(run: UnitRun, batch: int) -> dict[str, float]:
     return {names[part]: fraction for part, fraction in kept.items() if part in names}
 
 
-def _counted(
-    run: Watched, unit: UnitRun, done: list[Batch], begun: list[Batch]
-) -> tuple[list[Batch], list[Batch]]:
-    """Return batches, the newest with what their sources held back."""
-    for batches in (done, begun):
-        for at, batch in list(enumerate(batches))[-COUNTED:]:
-            if batch.behind is None:
-                behind = _waiting_behind(run, unit, batch.number, batch.began)
-                batches[at] = replace(batch, behind=behind)
-    return done, begun
-
-
 def _waiting(
     run: Watched, unit: UnitRun, done: Sequence[Batch], begun: Sequence[Batch], now: float
 ) -> int | None:
@@ -219,14 +220,15 @@ def _is_idle(run: UnitRun) -> bool:
     return run.active and not run.has_finished_batch and run.has_settled
 
 
-def _begun(run: UnitRun) -> list[Batch]:
-    last = run.pace.last
-    if last is None or not run.active:
+def _begun(run: Watched, unit: UnitRun) -> list[Batch]:
+    """Return the batch that is under way, if there is one."""
+    last = unit.pace.last
+    if last is None or not unit.active:
         return []
-    found = batch_under_way(run.directory.checkpoint, last.id[1])
+    found = batch_under_way(unit.directory.checkpoint, last.id[1])
     if found is None or found.began < last.began:
         return []
-    rows = _total((rows for _, rows in run.by_source(found.rows)), all_of=True)
+    rows = _total((rows for _, rows in unit.by_source(found.rows)), all_of=True)
     return [
         Batch(
             number=found.number,
@@ -234,7 +236,8 @@ def _begun(run: UnitRun) -> list[Batch]:
             seconds=None,
             spacing=max(0.001, found.began - last.began),
             rows=rows,
-            gates=_gates(run, found.number),
+            behind=_waiting_behind(run, unit, found.number, found.began),
+            gates=_gates(unit, found.number),
         )
     ]
 
@@ -284,18 +287,20 @@ def _queries(run: Watched, runs: Sequence[UnitRun]) -> dict[str, QueryFacts]:
     found = {}
     for name in sorted({name for each in runs for name in each.unit.queries}):
         query = run.queries[name]
+        # One that is kept is worked on for nobody: it is the first to give way.
+        kept = name in known and known[name].state is QueryState.KEPT
         carrying = [each for each in runs if name in each.unit.queries]
         progress = [each.progress[name] for each in carrying if name in each.progress]
         delays = [p.delay_seconds for p in progress if p.delay_seconds is not None]
         answered = [p.last_answer_at for p in progress if p.last_answer_at is not None]
         found[name] = QueryFacts(
-            weight=query.weight,
-            floor=query.floor,
-            deadline=query.deadline,
+            weight=NOBODY if kept else query.weight,
+            floor=0.0 if kept else query.floor,
+            deadline=None if kept else query.deadline,
             delay=max(delays, default=None),
             answered_at=max(answered, default=None),
             contract=_contract(query, [each.unit for each in carrying]),
-            running=name in known and known[name].state is QueryState.RUNNING,
+            running=kept or (name in known and known[name].state is QueryState.RUNNING),
         )
     return found
 

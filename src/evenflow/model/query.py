@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -76,13 +77,13 @@ class Query:
     sinks: tuple[Sink, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.weight > 0:
-            raise ConfigError(f"query {self.name}: weight must be above 0")
+        if not 0 < self.weight < math.inf:
+            raise ConfigError(f"query {self.name}: weight must be a number above 0")
         if not 0 <= self.floor <= 1:
             raise ConfigError(f"query {self.name}: floor must be between 0 and 1")
-        if not self.every > 0:
+        if not 0 < self.every < math.inf:
             raise ConfigError(f"query {self.name}: every must be above 0")
-        if self.deadline is not None and not self.deadline > 0:
+        if self.deadline is not None and not 0 < self.deadline < math.inf:
             raise ConfigError(f"query {self.name}: deadline must be above 0")
         for sink in self.sinks:
             key = kafka.option(sink.options, kafka.KEY)
