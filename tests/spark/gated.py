@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from evenflow.spark.run import Run
 from evenflow.spark.unit.checkpoint import committed_offsets
+from evenflow.spark.unit.unit_run import UnitRun
 from tests.spark.flows import MEMORY, Answers, flow_over, lay, row, rows_of
 from tests.spark.reference import generate
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
     from pyspark.sql import SparkSession
 
     from evenflow.flow import Flow
-    from evenflow.spark.unit.unit_run import UnitRun
 
 KEYS = 40
 
@@ -63,3 +64,24 @@ def run_gated(
 def has_read(run: UnitRun, folder: Path) -> bool:
     last = len(list((folder / "s").glob("*.parquet"))) - 1
     return f'"logOffset":{last}' in "".join(committed_offsets(run.directory.checkpoint))
+
+
+class Asking:
+    """Has units ask for gates when the work of a batch is done, and fail once in some batches."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.asked: dict[int, float] = {}
+        """Fractions by batch."""
+        self.failing: tuple[int, ...] = ()
+        self.failed: list[tuple[str, int]] = []
+        save = UnitRun._save_counts
+
+        def ask_and_fail_once(unit: UnitRun, batch: int) -> None:
+            if batch in self.asked:
+                unit.history.ask(dict.fromkeys(unit.charge.names, self.asked[batch]))
+            if batch in self.failing and (unit.unit.id, batch) not in self.failed:
+                self.failed.append((unit.unit.id, batch))
+                raise RuntimeError("planted")
+            save(unit, batch)
+
+        patch.setattr(UnitRun, "_save_counts", ask_and_fail_once)

@@ -58,7 +58,7 @@ def test_a_surge_is_shed_and_every_tuple_accounted_for(spark: SparkSession) -> N
         times=10,
         capacity=400.0,
         optimum=5.0,
-        lead_seconds=10.0,
+        lead_seconds=20.0,
         unloaded_seconds=2.0,
         surge_seconds=2.0,
         after_seconds=2.0,

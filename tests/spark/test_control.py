@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F
 
+from evenflow.control.facts import NOBODY
 from evenflow.control.journal import read_decisions
 from evenflow.control.shell import Control
 from evenflow.control.stored import Survey, surveyor
@@ -64,6 +65,11 @@ def test_a_look_sees_batches_rows_gates_and_delays(spark: SparkSession, tmp_path
         lay(tmp_path / "s", row(1, 101))
         until(lambda: look(run, time.time()).units[0].batches[-1].gates == {"a": 0.5})
         assert 0.0 < selectivities(run)["a"] <= 1.0
+        run.unsubscribe("b", keep=True)
+        kept = look(run, time.time()).queries["b"]
+        assert (kept.weight, kept.deadline, kept.running) == (NOBODY, None, True)
+        run.set_gates({"b": 0.0})
+        assert look(run, time.time()).gates == {"b": 0.0}
     finally:
         run.stop()
 
@@ -218,6 +224,26 @@ def test_a_survey_is_kept_and_data_that_is_handed_in_is_not_read(
     finally:
         other.stop()
     assert len(said) == 2
+
+
+@pytest.mark.usefixtures("_quick")
+def test_a_survey_measures_what_was_subscribed_and_joins_with_what_is_handed_in(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flow = flow_over(tmp_path)
+    flow.table("t", data=iter([("k1",), ("k2",)]), schema="k STRING")
+    flow.sql("a", "SELECT s.id FROM s JOIN t ON s.k = t.k", MEMORY)
+    lay(tmp_path / "s", *(row(i, i, k=f"k{i % 4}") for i in range(40)))
+    with Run(flow.spec(), spark, flow.state).start() as run:
+        run.subscribe("b", "SELECT s.n FROM s JOIN t ON s.k = t.k", MEMORY)
+        until(lambda: run.answers("a").num_rows == 20)
+    run = Run(flow.spec(), spark, flow.state)
+    try:
+        found = surveyor(flow.spec(), flow.state, lambda _: None)(run).costs
+    finally:
+        run.stop()
+    assert set(found.queries) == {"a", "b"}
+    assert found.covers({query.name: query.operator.hash for query in run.queries.values()})
 
 
 def test_a_flow_in_python_has_its_loop_as_long_as_it_runs(

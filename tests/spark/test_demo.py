@@ -113,7 +113,7 @@ def test_what_the_surge_says_is_what_the_run_counted(spark: SparkSession, tmp_pa
     assert report["gates_open_after_seconds"] is None
 
     text = "\n".join(sentences(report))
-    assert re.search(r"what was kept: theft \d+%", text)
+    assert re.search(r"what was kept: theft [\d.]+%", text)
     assert "billing lost nothing, and may not" in text
     shown = next(line for line in counts_text(report).splitlines() if line.startswith("theft"))
     assert shown.split()[1] == f"{counted['theft']['in']:,}"

@@ -46,6 +46,7 @@ KINDS = {
     "failing alone": {"a": grouped(FAILING, TUMBLING)},
     "dear and failing alone": {"dear": grouped(DEAR_FAILING, "'20 seconds', '10 seconds'")},
 }
+SHORT = ("irregular", "failing")
 
 GENERATED = ("fine", "dear and failing alone")
 """What runs as generated code, which takes twice the time here."""
@@ -63,7 +64,10 @@ def lay_with_late(folder: Path) -> None:
     lay(folder / "s", *late)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [each if each in SHORT else pytest.param(each, marks=pytest.mark.long) for each in KINDS],
+)
 def test_what_is_late_or_rejected_is_not_counted_as_dropped(
     spark: SparkSession, tmp_path: Path, kind: str
 ) -> None:

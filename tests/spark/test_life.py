@@ -172,6 +172,29 @@ def test_queries_over_several_sources_begin_after_all_that_was_read(
         assert counts(status, name) == {"in": 7, "contributed": 5, "cut": 2}
 
 
+@pytest.mark.parametrize("known", [[(7, "seven")], []])
+def test_tuples_that_meet_nothing_in_a_table_have_been_read_too(
+    spark: SparkSession, tmp_path: Path, known: list[tuple[int, str]]
+) -> None:
+    """Whose windows are whole is decided by all that was read, whatever became of it."""
+    flow = flow_over(tmp_path, watermark="1 second")
+    flow.table("names", data=known, schema="n INT, word STRING")
+    flow.sql("p", "SELECT id, word FROM s JOIN names ON s.n = names.n", MEMORY, every=0.1)
+    lay(tmp_path / "s", row(1, 1, n=7), row(2, 42, n=5))
+    with flow.start(spark) as run:
+        read_all(run, tmp_path)
+        run.subscribe("q", COUNT, MEMORY, every=0.1)
+        lay(tmp_path / "s", row(3, 45))
+        lay(tmp_path / "s", row(4, 61))
+        until(lambda: counts(run.status(exact=True), "q").get("in") == 2)
+        run.pause_units()
+        run.drain()
+        answers = run.answers("q")
+        status = run.stop()
+    assert windows(answers) == {60: 1}
+    assert counts(status, "q") == {"in": 2, "contributed": 1, "cut": 1}
+
+
 def test_changes_from_many_threads_lose_none_and_make_no_noise(
     spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -421,6 +421,21 @@ def test_what_a_batch_reads_is_limited_while_a_flow_runs(
         until(lambda: last_rows(run) not in (None, 7))
 
 
+def test_rows_that_a_source_holds_back_make_answers_older(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flow = Flow("f", tmp_path / "state")
+    flow.source("c", "constant", {"rate": 2000})
+    flow.sql("q", "SELECT id FROM c", Sink("memory"), every=0.1, deadline=2.0)
+    with flow.start(spark, shed="off") as run:
+        until(lambda: run.answers("q").num_rows > 100)
+        assert run.set_limit("c", 7)
+        until(lambda: last_rows(run) == 7)
+        # Batches are short: only what they leave behind tells how old their rows are.
+        until(lambda: "rows wait, of which a batch" in (run.status()["queries"]["q"]["late"] or ""))
+        assert run.status()["queries"]["q"]["delay_seconds"] > 2.0
+
+
 def last_rows(run: Run) -> int | None:
     """Return how many rows the newest batch has read."""
     run.status()

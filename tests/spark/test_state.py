@@ -54,6 +54,20 @@ def test_a_directory_has_one_owner(tmp_path: Path) -> None:
     second.release()
 
 
+def test_nothing_is_left_of_units_that_are_gone(tmp_path: Path) -> None:
+    """Shares of theirs neither: others have other names."""
+    directory = StateDirectory(tmp_path)
+    for unit in ("u1", "u2", "u11"):
+        folder = directory.unit(unit)
+        folder.pulse("s")
+        folder.shares.mkdir(exist_ok=True)
+        (folder.shares / f"{unit}-000000007.json").write_text("{}\n")
+    directory.keep_units({"u2", "u11"})
+    assert [unit.path.name for unit in directory.units()] == ["u11", "u2"]
+    left = sorted(file.name for file in (tmp_path / "shares").iterdir())
+    assert left == ["u11-000000007.json", "u2-000000007.json"]
+
+
 def test_a_directory_of_another_process_is_refused(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib; from evenflow.spark.state.directory import StateDirectory;"

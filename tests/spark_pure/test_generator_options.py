@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -177,3 +179,23 @@ def test_tasks_that_are_asked_for_are_made_for_few_tuples_too(clock: _Clock) -> 
     rows = [sum(b.num_rows for b in asked.read(p)) for p in asked.partitions(start, end)]
     assert (len(rows), sum(rows)) == (2, end["rows"])
     assert max(rows) - min(rows) <= 1
+
+
+def test_a_reader_that_spark_has_left_ends_without_a_trace() -> None:
+    """As PySpark drives it: `stop` is called while an error is on its way out."""
+    code = (
+        "import sys, tests.spark_pure.test_generator_options as t\n"
+        "made = t.reader(t._Clock())\n"
+        "made.stop()\n"
+        "try:\n    raise {}\nfinally:\n    made.stop()\n"
+    )
+    for error, code_, traces in (("EOFError", 0, False), ("ValueError", 1, True)):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(error)],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=Path(__file__).parents[2],
+        )
+        assert done.returncode == code_
+        assert ("Traceback" in done.stderr) == traces, done.stderr

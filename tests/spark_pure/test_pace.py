@@ -58,6 +58,38 @@ def test_a_backlog_is_told_where_offsets_are_counts(
     assert batch_report(found).behind[0] == expected
 
 
+def held(batch: int, rows: int, behind: int | None) -> dict[str, Any]:
+    """Return what Spark reports of a batch that left some rows behind."""
+    found = progress(batch, began=1000.0 + batch, rows=rows)
+    latest = None if behind is None else {"t": {"0": 10 + behind, "1": 5}}
+    found["sources"][0]["latestOffset"] = latest
+    return found
+
+
+def test_tuples_came_since_a_batch_found_nothing_else() -> None:
+    pace = Pace()
+    assert pace.came_after(0) is None
+    pace.note(held(0, 100, 0))
+    assert pace.came_after(0) == 1000.0
+    assert pace.came_after(1) is None
+    pace.note(held(1, 100, None))
+    assert (pace.came_after(0), pace.came_after(1)) == (1001.0, 1000.0)
+
+
+def test_tuples_that_a_source_held_back_came_earlier() -> None:
+    """A batch reads 100 rows at most, and 300 come before each: rows get older and older."""
+    pace = Pace()
+    pace.note(held(0, 100, 0))
+    for batch in range(1, 10):
+        pace.note(held(batch, 100, 200 * batch))
+    # After 1,000 rows were read: 1,000 were there, and read or left, when batch 3 began, not 4.
+    assert pace.came_after(0) == 1003.0
+    assert pace.came_after(1) == 1002.0
+    for batch in range(10, 40):
+        pace.note(held(batch, 100, max(0, 1800 - 100 * (batch - 9))))
+    assert pace.came_after(0) == 1039.0
+
+
 def test_rates_are_over_the_time_that_passed() -> None:
     pace = Pace()
     start = time.time() - 100

@@ -28,6 +28,7 @@ from evenflow.model.costs import Costs, QueryCost
 from evenflow.model.operator import Source, upstream
 from evenflow.model.unit import Kind
 from evenflow.schedule.cut import cut
+from evenflow.schedule.input_gate import below_joins
 from evenflow.spark.compile.gates import GateColumns, GatePlan
 from evenflow.spark.compile.stack import Bounds, StackBuilder
 from evenflow.spark.compile.trunk import TrunkBuilder
@@ -337,7 +338,7 @@ class _Calibration:
         """Return what a unit computes, over the sample."""
         trunk = self._trunk(unit, times)
         if unit.kind is Kind.STATELESS:
-            plan = plan_stateless(unit, trunk, self._sources.identity(unit.trunk))
+            plan = plan_stateless(unit, trunk, self._sources.identity(below_joins(unit.trunk)))
             return trunk.frame.select(*plan.columns({})).filter(plan.wanted)
         event_time = unit.trunk.event_time
         at = unit.trunk.schema.names.index(event_time or "")

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from evenflow.graph.rates import PartRates, Rates
+from evenflow.model.unit import Kind
 from evenflow.schedule.request import QueryState
 from evenflow.spark.unit.batch import QueryProgress
 from evenflow.spark.unit.tally import Counts
@@ -58,7 +59,7 @@ def make_status(
         "seconds": round(seconds, 3),
         "units": found,
         "queries": queries,
-        "fairness": round(fairness([each["share_kept"] for each in queries.values()]), 6),
+        "fairness": round(fairness(_shares(queries)), 6),
         "sources": {name: _source_status(name, units, supervisor, read) for name in sources},
         "operators": _operators(units, definitions, read),
     }
@@ -68,6 +69,12 @@ def fairness(shares: Sequence[float]) -> float:
     """Return Jain's index of shares: 1 if all are equal, 1/n if one of n has all."""
     squares = sum(share * share for share in shares)
     return sum(shares) ** 2 / (len(shares) * squares) if squares > 0 else 1.0
+
+
+def _shares(queries: Mapping[str, dict[str, Any]]) -> list[float]:
+    """Return the shares kept of the queries that run, or did until the flow stopped."""
+    running = ("running", "stopped")
+    return [each["share_kept"] for each in queries.values() if each["state"] in running]
 
 
 def _read_rates(run: UnitRun) -> dict[str, float]:
@@ -122,7 +129,8 @@ class _Sum:
             self.progress.last_answer_at, progress.last_answer_at
         )
         self.progress.delay_seconds = _largest(self.progress.delay_seconds, progress.delay_seconds)
-        self.progress.share_kept = min(self.progress.share_kept, progress.share_kept)
+        self.progress.kept += progress.kept
+        self.progress.lost += progress.lost
 
 
 def _largest(*values: float | None) -> float | None:
@@ -159,13 +167,20 @@ def _late(query: Query, sum_: _Sum) -> str | None:
         if last is None:
             continue
         behind = sum(rows or 0 for _, rows in run.by_source(last.behind))
+        read = sum(rows for _, rows in run.by_source(last.rows))
+        if behind > read:
+            return (
+                f"{behind} rows wait, of which a batch of unit {run.unit.id} reads {read} "
+                f"in {last.seconds:.1f} s"
+            )
         waiting = f" and {behind} rows wait" if behind else ""
         if last.seconds > run.unit.every:
             return (
                 f"batches of unit {run.unit.id} take {last.seconds:.1f} s instead of "
                 f"{run.unit.every:g} s{waiting}"
             )
-        if query.deadline < 2 * run.unit.every:
+        batches = 2 if run.unit.kind is Kind.STATELESS else 3
+        if query.deadline < batches * run.unit.every:
             return f"unit {run.unit.id} answers only every {run.unit.every:g} s{waiting}"
     return "a batch took long"
 

@@ -20,7 +20,7 @@ from evenflow.schedule.life import Facts, change, parts_to_write_off
 from evenflow.schedule.request import QueryState, Subscribe
 from evenflow.spark.compile.stack import NOT_YET
 from evenflow.spark.gate.history import ControlHistory
-from evenflow.spark.gate.shares import remove_shares
+from evenflow.spark.gate.shares import remove_in_state, remove_shares
 from evenflow.spark.sink.cursor import close_cursors
 from evenflow.spark.sink.sinks import open_sinks
 from evenflow.spark.state.manifest import Manifest, write_manifest
@@ -232,6 +232,7 @@ class Units:
             for name, query in life.queries.items()
             if query.state is QueryState.RUNNING and not carried.isdisjoint(query.numbers)
         }
+        remove_in_state(run.directory.shares, run.unit.id, batch)
         for name in run.charge.delivering - delivering:
             for sink in self.sinks[name]:
                 _remove(sink, run.unit.id, batch)

@@ -17,6 +17,7 @@ import pyarrow.parquet
 from evenflow.model.query import Sink
 from evenflow.schedule.request import QueryState
 from evenflow.spark.compile.types import struct, to_arrow
+from evenflow.spark.gate.shares import FOLDER
 from evenflow.spark.session import own_session
 from evenflow.spark.state.manifest import definition_to_json, read_manifest
 from tests.spark import random_set as rs
@@ -262,6 +263,11 @@ class KilledSet(LivingSet):
             report.details += [str(tenure) for tenure in self.life.tenures]
             report.details.append(f"killed: {report.kills}")
         return report
+
+    def told(self, name: str) -> Counter[str]:
+        """Return what is told beside a query's answers of what gates left."""
+        files = (self._out(name) / FOLDER).glob("*.json")
+        return Counter(line for file in files for line in file.read_text().splitlines())
 
     def answered(self, name: str) -> Counter[Row]:
         """Return what is in a query's sink."""

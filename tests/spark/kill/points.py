@@ -61,6 +61,13 @@ BATCH = {
 EXECUTORS = {"executors wrote": _after("evenflow.spark.unit.batch.deliver_remotely")}
 """In the first batch without windows after a start, whose files executors write."""
 
+GATES = {
+    "gates changed, no commit": _after(
+        "evenflow.spark.gate.history.ControlHistory._append", f"{_UNIT}._run_batch"
+    ),
+}
+"""In a batch whose next one gets other gates: it is done again with its own."""
+
 CHANGE = {
     "before stopping": _before(f"{_UNIT}.stop", _CHANGE, changed=False),
     "after stopping": _after(f"{_UNIT}.stop", _CHANGE, changed=False),
@@ -100,7 +107,7 @@ STOP = {
 }
 """While a flow ends."""
 
-POINTS = {**BATCH, **EXECUTORS, **CHANGE, **SEED, **RECOVERY, **STOP}
+POINTS = {**BATCH, **GATES, **EXECUTORS, **CHANGE, **SEED, **RECOVERY, **STOP}
 _COMMITTED = "after the commit"
 
 

@@ -128,6 +128,11 @@ class FlowProcess:
             self._process.wait()
 
     @property
+    def id(self) -> int | None:
+        """Of the process."""
+        return None if self._process is None else self._process.pid
+
+    @property
     def _log(self) -> Path:
         return self._folder / f"life-{self.starts}.log"
 

@@ -39,6 +39,9 @@ GATED = REST + _KIND // 2
 MOST_FAMILIES = _KIND // 2
 US = "_us"
 """The tuple's event time in microseconds; NULL if it has none that can be reckoned with."""
+_MOST_US = 9 * 10**18
+"""Event times beyond this, 285,000 years from 1970, count as none: the ends of windows around them
+may not fit into 64 bits, which would end the batch for everybody."""
 _SECOND_US = 1_000_000
 
 _LEDGERS = 1024
@@ -107,8 +110,11 @@ class EntryBuilder:
         keys: StackKeys,
         failed: SparkColumn | None,
         gates: GateColumns,
+        shut: SparkColumn | None = None,
     ) -> None:
         self._unit = unit
+        self._shut = shut
+        """Whether the input gate drops a tuple: nothing else is asked of it then."""
         self._gates = gates
         self._pass = PassBits(gates)
         """By family and offset of the window."""
@@ -190,7 +196,7 @@ class EntryBuilder:
             return
         if self._failed is not None:
             error = error & ~self._failed
-        error = self._gated(family, member.condition, error)
+        error = self._unless_shut(self._gated(family, member.condition, error))
         window = family.window
         value = self.once.keep(f"_e{member.number}", F.when(error, F.lit(ALL_BITS).cast(LONG)))
         self.rejecting.append(value.isNotNull())
@@ -200,17 +206,28 @@ class EntryBuilder:
             yield replace(special, windows=windows)
 
     def gated_entries(self) -> Iterator[Entry]:
-        """Yield the entries of what gates drop before conditions. Known when `entries` are."""
+        """Yield the entries of what gates drop before conditions. Known when `entries` are.
+
+        What the input gate drops is among it, for all conditions of all families.
+        """
         for family in self._unit.families:
-            for offset, _ in self._offsets(family.window):
-                value = self._pass.dropped(family, offset)
+            for offset, windows in self._offsets(family.window):
+                value = self._dropped(family, offset)
                 if value is None:
                     continue
                 if self._failed is not None:
                     value = F.when(~self._failed, value)
                 slide = family.window.slide_us
                 special = self._special(family.number, value, slide, offset)
-                yield replace(special, of=family)
+                yield replace(special, of=family, windows=windows)
+
+    def _dropped(self, family: Family, offset: int) -> SparkColumn | None:
+        some = self._pass.dropped(family, offset)
+        if self._shut is None:
+            return some
+        bits = len(family.conditions)
+        every = F.when(self._shut, F.lit(ALL_BITS if bits == 1 else (1 << bits) - 1).cast(LONG))
+        return every if some is None else every.otherwise(some)
 
     def _ledger_entries(self) -> Iterator[Entry]:
         one = F.lit(ALL_BITS).cast(LONG)
@@ -309,7 +326,12 @@ class EntryBuilder:
         held = compiled.value
         errors = [compiled.error, self._failed]
         errors += [compile_expression(guard, self._resolve).error for guard in condition.guards]
-        return reduce(lambda a, b: a & ~b, (e for e in errors if e is not None), held)
+        held = reduce(lambda a, b: a & ~b, (e for e in errors if e is not None), held)
+        return self._unless_shut(held)
+
+    def _unless_shut(self, asked: SparkColumn) -> SparkColumn:
+        """Return what is asked of a tuple that the input gate lets pass."""
+        return asked if self._shut is None else ~self._shut & asked
 
     def _fails(self, condition: Condition) -> SparkColumn | None:
         """Return whether a tuple is rejected, or None if it never is."""
@@ -320,6 +342,12 @@ class EntryBuilder:
             if error is not None:
                 errors.append(F.coalesce(compiled.value, F.lit(False)) & error)
         return reduce(lambda a, b: a | b, errors) if errors else None
+
+
+def reckoned(event_time: SparkColumn) -> SparkColumn:
+    """Return the `US` of an event time."""
+    us = F.unix_micros(event_time)
+    return F.when(us.between(-_MOST_US, _MOST_US), us)
 
 
 def window_end(slide: int, offset: int) -> SparkColumn:

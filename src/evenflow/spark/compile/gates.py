@@ -17,6 +17,8 @@ fine, too many to be told apart before the rows, gates also work before it: `pas
 family and window of a tuple, which conditions may see it, bit i for condition i. Those of several
 families and windows stand in one column (`PassBits`), all bits set if their gates are open. What a
 gate drops before a condition is counted as it is; behind it, what the condition wanted.
+
+Before a dear trunk stands the input gate (`input_gate`, `shut`): it drops what all of these would.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from evenflow.schedule.input_gate import input_gate
 from evenflow.spark.compile.carriers import LONG
 from evenflow.spark.compile.expand import ALL_BITS, look_up
 
@@ -36,12 +39,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
 
     from evenflow.model.unit import Family, Unit
+    from evenflow.schedule.input_gate import Draw
     from evenflow.spark.gate.history import GateRow
 
 _WORD = 62
 """Gates per word of closed bits. The gates of a family are in one word."""
 ONE = 1 << 63
 """Hashes are below this."""
+_SEED = 42
+"""Of Spark's xxhash64, as its documentation says."""
 _COLUMN = 16
 """Bits of a column of pass masks, as long as a family does not need more."""
 ANY_CLOSED = "_any_closed"
@@ -58,6 +64,24 @@ def threshold(fraction: float) -> int:
 def positive_hash(columns: Sequence[SparkColumn]) -> SparkColumn:
     """Return a hash that is compared with thresholds."""
     return F.shiftrightunsigned(F.xxhash64(*columns), 1)
+
+
+def identity_hash(
+    identity: Sequence[SparkColumn] | None, columns: Sequence[SparkColumn]
+) -> SparkColumn:
+    """Return the hash of a tuple's identity; of all its columns where that is NULL, or none.
+
+    Spark's hash passes over NULLs. Without this all tuples that have no identity would have the
+    hash of nothing, which is its seed and is within every threshold.
+
+    Args:
+        identity: What tells tuples apart, or which are kept together, if that is known.
+        columns: All there is of a tuple.
+    """
+    if identity is None:
+        return positive_hash(columns)
+    hash_ = positive_hash(identity)
+    return F.when(hash_ == F.lit(_SEED >> 1).cast(LONG), positive_hash(columns)).otherwise(hash_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +105,8 @@ class _FamilyGates:
 class GatePlan:
     """The gates of a unit, and how batches are told of them.
 
-    That is a version, words of closed bits, and thresholds.
+    That is a version, words of closed bits, thresholds, and behind these what the input gate is
+    told: whether it may drop something, and a threshold for each draw.
     """
 
     built = True
@@ -98,6 +123,11 @@ class GatePlan:
             used += len(parts)
             first += len(parts)
         self.words = word + 1
+        self.count = first
+        """Of all gates."""
+        found = input_gate(unit) if self.built else None
+        self.draws = () if found is None else found.draws
+        """Of the input gate; none if there is no such gate."""
 
     def of(self, family: Family) -> _FamilyGates:
         """Return the gates of a family."""
@@ -113,7 +143,14 @@ class GatePlan:
             for offset, fraction in enumerate(fractions):
                 if fraction < 1.0:
                     words[gates.word] |= 1 << (gates.shift + offset)
-        return [row.version, *words, *thresholds]
+        return [row.version, *words, *thresholds, *self._told_input(row)]
+
+    def _told_input(self, row: GateRow) -> list[int]:
+        if not self.draws:
+            return []
+        widest = [max(map(row.fraction, draw.parts)) for draw in self.draws]
+        # Where one keeps everything there is nothing to look for.
+        return [int(max(widest) < 1.0), *map(threshold, widest)]
 
 
 class NoGates(GatePlan):
@@ -204,6 +241,27 @@ class GateColumns:
             lost = [_lost_bits(f, i) for f in families]
             bits.append(F.when(drops, look_up(lost, at, LONG)).otherwise(_long(0)))
         return F.when(F.col(ANY_CLOSED), _either(bits)).otherwise(_long(0)) if bits else _long(0)
+
+    # The input gate.
+
+    @property
+    def draws(self) -> tuple[Draw, ...]:
+        """Of the input gate; none if there is no such gate."""
+        return self._plan.draws
+
+    @property
+    def may_shut(self) -> SparkColumn:
+        """Whether the input gate may drop something in the batch."""
+        return F.coalesce(F.get(self._told, F.lit(self._input)) != 0, F.lit(False))
+
+    def outside(self, draw: int, hash_: SparkColumn) -> SparkColumn:
+        """Return whether none of a draw's gates keeps a window, by the hash of key and window."""
+        return hash_ > F.get(self._told, F.lit(self._input + 1 + draw))
+
+    @property
+    def _input(self) -> int:
+        """Where it begins that the input gate is told."""
+        return self._start + 1 + self._plan.words + self._plan.count
 
     def _gates(self, family: Family) -> range:
         """Return where the thresholds of a family are told."""

@@ -25,11 +25,11 @@ event-time key: windows of all sizes live in one state, close and turn late exac
 Five kinds of rows besides answers share the state, so that counts commit with the batch: late rows
 (`LATE` + family; their window is closed, their counts say so per condition), cut rows (`CUT` +
 family; their window began before the family did), rejected rows (`REJECTED` + member number), rows
-of what gates dropped (`GATED` + family, with the version of the gates; they leave with the answers
-of their window, and tell which of those are not whole) and the ledgers (`LEDGER`, one row per
-tuple, by era; `FAILED`, of those on which the trunk failed and which all reject). All but those of
-gates carry the smallest event time that is not late, `late bound`, and so come out with the next
-window. Samples of rejected tuples are observed on the way (`sample`).
+of what gates dropped, the input gate too (`GATED` + family, with the version of the gates; they
+leave with the answers of their window, and tell which of those are not whole) and the ledgers
+(`LEDGER`, one row per tuple, by era; `FAILED`, of those on which the trunk failed and which all
+reject). All but those of gates carry the smallest event time that is not late, `late bound`, and so
+come out with the next window. Samples of rejected tuples are observed on the way (`sample`).
 
 The watermark tells how far a unit has read, but of several sources it is that of the slowest.
 There a row per second of event time (`NEWEST`) stays in the state until the watermark has passed
@@ -54,6 +54,7 @@ from evenflow.spark.compile.entries import (
     EntryBuilder,
     failed_ledger,
     ledger,
+    reckoned,
     window_end,
 )
 from evenflow.spark.compile.expand import (
@@ -70,6 +71,7 @@ from evenflow.spark.compile.gates import ANY_CLOSED
 from evenflow.spark.compile.keys import FAMILY, HASH, StackKeys, never_null, with_nulls
 from evenflow.spark.compile.sample import observe_rejects, sample_text
 from evenflow.spark.compile.slots import SlotInputs
+from evenflow.spark.compile.trunk import SHUT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,9 +86,6 @@ if TYPE_CHECKING:
 
 END = "_end"
 """The last microsecond of a group's window."""
-_MOST_US = 9 * 10**18
-"""Event times beyond this, 285,000 years from 1970, count as none: the ends of windows around them
-may not fit into 64 bits, which would end the batch for everybody."""
 BACK = "_back"
 """In a unit of fine windows: how many slides before the newest one a row's window is."""
 
@@ -142,7 +141,7 @@ class StackBuilder:
 
         Args:
             unit: What to build.
-            frame: The trunk's tuples, watermark set.
+            frame: The trunk's tuples, watermark set; it may say which the input gate drops.
             resolve: Finds the trunk's columns in `frame`.
             event_time: The trunk's event time.
             bounds: What is late, what is cut, and what gates drop.
@@ -162,7 +161,8 @@ class StackBuilder:
         self._keys = StackKeys(unit, resolve)
         self._why = why
         self._failed = None if why is None else why.isNotNull()
-        self._builder = EntryBuilder(unit, resolve, self._keys, self._failed, bounds.gates)
+        shut = F.col(SHUT) if SHUT in frame.columns else None
+        self._builder = EntryBuilder(unit, resolve, self._keys, self._failed, bounds.gates, shut)
 
     def build(self) -> DataFrame:
         """Return the grouped and aggregated stream: family, end, key slots, slots, hash, bits."""
@@ -197,8 +197,7 @@ class StackBuilder:
             kept["_pulse"] = self._pulse
         if self._narrow:
             once.keep("_wanted", entries[0].value)
-        happened = F.unix_micros(self._event_time)
-        first = {US: F.when(happened.between(-_MOST_US, _MOST_US), happened)}
+        first = {US: reckoned(self._event_time)}
         if self._bounds.since is not None:
             first["_since"] = self._bounds.since
         frame = self._frame.select("*", *(value.alias(name) for name, value in first.items()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -26,7 +26,8 @@ from evenflow.model.operator import (
     Union,
     Where,
 )
-from evenflow.spark.compile.columns import compile_expression
+from evenflow.schedule.input_gate import below_joins
+from evenflow.spark.compile.columns import Compiled, compile_expression
 from evenflow.spark.compile.types import from_spark, to_spark
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from evenflow.model import types as t
     from evenflow.model.expression import Column, Expression
     from evenflow.model.operator import Operator
-    from evenflow.spark.compile.columns import Compiled, Resolve
+    from evenflow.spark.compile.columns import Resolve
 
 OpenSource = Callable[[Source], "DataFrame"]
 """Gives a source's stream under the names of its schema."""
@@ -53,6 +54,9 @@ _MOST_TEXT = 1000
 """Of a row that does not fit."""
 _MET = "_met"
 """TRUE on rows that found their like in a table."""
+SHUT = "_shut"
+"""TRUE on tuples that an input gate drops. They pass joins, each as one row, and ask nothing: they
+are counted behind them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,8 @@ class TrunkBuilder:
         self._pulse = pulse
         """None for units without windows, which need no event time."""
         self._table = table
+        self._tables: dict[str, DataFrame] = {}
+        """Those that were opened, by hash: what they hold is looked up once."""
         self._applied = applied
 
     def build(self, operator: Operator) -> Trunk:
@@ -111,6 +117,36 @@ class TrunkBuilder:
         if not self._can_fail(operator):
             return Trunk(self.compile(operator), operator, None)
         return Trunk(self._with_failed(operator), operator, None, F.col(WHY))
+
+    def begin(self, operator: Operator) -> Trunk:
+        """Return the operator's output as it is before its last joins, which `finish` adds."""
+        below = below_joins(operator)
+        if self._can_fail(operator):
+            return Trunk(self._with_failed(below), operator, None, F.col(WHY))
+        return Trunk(self.compile(below), operator, None)
+
+    def finish(self, operator: Operator, begun: DataFrame, *, seen: bool = False) -> DataFrame:
+        """Return the operator's output, of what has begun; it may say which tuples are shut.
+
+        Args:
+            operator: As begun.
+            begun: Its tuples before the joins.
+            seen: All of them are looked at: Spark must not leave them out where none can be joined.
+        """
+        if not isinstance(operator, Join):
+            return begun
+        return self._joined(operator, self.finish(operator.input, begun, seen=seen), seen=seen)
+
+    def joins(self, trunk: Trunk) -> Callable[[DataFrame], DataFrame] | None:
+        """Return what is left to do of a trunk that has begun; None if nothing is.
+
+        It sees all tuples. Tables are opened now: one that cannot be is refused here, not later.
+        """
+        if not isinstance(trunk.operator, Join):
+            return None
+        finish = partial(self.finish, trunk.operator, seen=True)
+        finish(trunk.frame)
+        return finish
 
     def _with_failed(self, operator: Operator) -> DataFrame:
         """Return the operator's output, and beside it the tuples that failed on the way.
@@ -172,7 +208,7 @@ class TrunkBuilder:
             *(
                 F.timestamp_micros(F.col("us")).alias(f"c{i}")
                 if i == at
-                else F.lit(None).cast(to_spark(f.type)).alias(f"c{i}")
+                else _unknown_null(f.type).alias(f"c{i}")
                 for i, f in enumerate(source.schema)
             ),
             *([F.lit(None).cast("string").alias(WHY)] if WHY in frame.columns else []),
@@ -210,15 +246,17 @@ class TrunkBuilder:
         frame = _without_errors(self.compile(below), made)
         return frame.select(*(each.value.alias(f"c{i}") for i, each in enumerate(made)))
 
-    def _joined(self, join: Join, left: DataFrame) -> DataFrame:
+    def _joined(self, join: Join, left: DataFrame, *, seen: bool = False) -> DataFrame:
         """Return the join; tuples that failed before, or whose key fails, are in it if they stay.
 
-        They stay where `left` says which tuples failed.
+        They stay where `left` says which tuples failed; and so do those that are shut.
         """
         resolve = resolver(join.input)
+        shut = SHUT in left.columns
         keys = [compile_expression(e, resolve) for e, _ in join.keys]
+        keys = [_unless_shut(key) for key in keys] if shut else keys
         names = join.table.schema.names
-        right = self._table(join.table)
+        right = self._open_table(join.table)
         right = right.select(*(F.col(quoted(n)).alias(f"r{i}") for i, n in enumerate(names)))
         equal = reduce(
             lambda a, b: a & b,
@@ -233,15 +271,24 @@ class TrunkBuilder:
             left = left.withColumn(WHY, _or_why([e for e, _ in join.keys], keys))
         else:
             left = _without_errors(left, keys)
-        if inner and stay:
+        if inner and (stay or shut or seen):
             joined = left.join(F.broadcast(right.withColumn(_MET, F.lit(True))), equal, "left")
-            joined = joined.filter(F.col(WHY).isNotNull() | F.col(_MET).isNotNull())
+            held = F.col(_MET).isNotNull()
+            held = F.col(WHY).isNotNull() | held if stay else held
+            held = F.col(SHUT) | held if shut else held
+            # Spark would take it for an inner join again.
+            joined = joined.filter(held.eqNullSafe(_barrier()) if seen else held)
         else:
             joined = left.join(F.broadcast(right), equal, "inner" if inner else "left")
         width = len(join.input.schema)
         columns = [F.col(f"c{i}") for i in range(width)]
         columns += [F.col(f"r{i}").alias(f"c{width + i}") for i in range(len(names))]
-        return joined.select(*columns, *([WHY] if stay else []))
+        return joined.select(*columns, *([WHY] if stay else []), *([SHUT] if shut else []))
+
+    def _open_table(self, table: Table) -> DataFrame:
+        if table.hash not in self._tables:
+            self._tables[table.hash] = self._table(table)
+        return self._tables[table.hash]
 
     def _apply(self, apply: Apply) -> DataFrame:
         below = self.compile(apply.input).toDF(*apply.input.schema.names)
@@ -268,6 +315,16 @@ def positional(frame: DataFrame, operator: Operator, kept: Sequence[str] = ()) -
             column = column.cast(to_spark(field.type))
         columns.append(column.alias(f"c{index}"))
     return frame.select(*columns, *(name for name in kept if name in frame.columns))
+
+
+def _unknown_null(type_: t.DataType) -> SparkColumn:
+    """Return NULL, in a form that Spark does not know to be.
+
+    A batch of the pulse alone would meet nothing in any inner join. Spark would leave the whole
+    input out, and nothing would move event time.
+    """
+    never = F.raise_error(F.lit("a pulse has an event time"))
+    return F.when(F.col("us").isNull(), never.cast(to_spark(type_)))
 
 
 def _or_why(expressions: Sequence[Expression], made: Sequence[Compiled]) -> SparkColumn:
@@ -297,6 +354,13 @@ def _unless_it_fails(compiled: Compiled) -> SparkColumn:
     return compiled.value if compiled.error is None else F.when(~compiled.error, compiled.value)
 
 
+def _unless_shut(compiled: Compiled) -> Compiled:
+    """Return the same, not to be evaluated on tuples that are shut: NULL, which finds nothing."""
+    shut, error = F.col(SHUT), compiled.error
+    value = F.when(~shut, compiled.value)
+    return Compiled(value, None if error is None else ~shut & error)
+
+
 def _without_errors(frame: DataFrame, made: Sequence[Compiled]) -> DataFrame:
     """Return the tuples on which nothing fails; the others are rejected."""
     for each in made:
@@ -324,6 +388,10 @@ def _without_pulse(
 
     A random expression keeps the filter, and whatever is above it, where it is.
     """
-    barrier = F.rand() + F.rand() >= 0
     held = pulse.isNull() if wanted is None else pulse.isNull() & wanted
-    return frame.filter(held.eqNullSafe(barrier)).drop("_is_pulse")
+    return frame.filter(held.eqNullSafe(_barrier())).drop("_is_pulse")
+
+
+def _barrier() -> SparkColumn:
+    """Return what is always TRUE, and Spark does not know to be."""
+    return F.rand() + F.rand() >= 0

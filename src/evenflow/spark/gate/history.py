@@ -3,6 +3,13 @@
 A row is appended, and on disk, before the batch from which it holds can begin, and never changes:
 a batch that is done again, by whatever process, finds the row that it had. A batch takes what was
 asked for before the one before it ended; a row that was torn by a crash had not begun.
+
+A row is needed as long as its batches may be done again, or the state holds something that its
+gates dropped. The watermark tells when it does not: what was read before a row ended is of event
+times that the watermark of the next row's first batch is at most the delay behind; windows of such
+times have left the state when it has moved on by the delay and the largest window. Rows that are
+not needed are forgotten while a unit runs, in memory but for the last ones, which tell what reports
+of batches are asked for, and on disk from time to time.
 """
 
 from __future__ import annotations
@@ -12,6 +19,7 @@ import json
 import os
 import threading
 from bisect import bisect_right
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,11 +27,16 @@ from evenflow.errors import StateError
 from evenflow.spark.state.sealed import VERSION, checksum
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 MOST_ROWS = 10_000
-"""Older ones are forgotten when a unit is started: no window is open for so many changes."""
+"""Older ones are forgotten, needed or not. What is in a window of which they dropped something is
+cut then: it is not known what is whole."""
+SPARE_ROWS = 1_000
+"""Rows that are not needed and stay on disk until it is written anew."""
+TOLD_ROWS = 200
+"""Rows that are not needed and stay in memory: of more batches than Spark keeps reports of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +70,13 @@ class ControlHistory:
         self._lock = threading.Lock()
         self._asked: dict[int, float] | None = None
         """What is to hold as soon as it can; None if that is the last row."""
-        self._rows = [OPEN, *_read(file)]
+        there = read_rows(file)
+        self._rows = [OPEN, *there[-MOST_ROWS:]]
+        self._on_disk = len(there)
+        self._over_ms: list[int] = []
+        """Of the first rows, which have ended: a watermark from when all their tuples were read."""
+        self._gone = 0
+        """How many rows, from the first on, are not needed."""
 
     def ask(self, keep: Mapping[int, float]) -> None:
         """Ask for fractions. Those of 1 and above are open gates."""
@@ -88,10 +107,42 @@ class ControlHistory:
         with self._lock:
             return self._rows[-1].keep if self._asked is None else self._asked
 
-    def rows(self) -> dict[int, GateRow]:
-        """Return all rows that are known, by version."""
+    def needed(
+        self, batch: int, *, late_ms: int, watermark_ms: int, stay_ms: int | None
+    ) -> dict[int, GateRow]:
+        """Return by version the rows whose gates dropped what a batch may find, and forget others.
+
+        Args:
+            batch: Which runs now; those before it are committed.
+            late_ms: The watermark of the batch before: what ended until then has left the state.
+            watermark_ms: The watermark of the batch.
+            stay_ms: How far the watermark has to go until all has left the state that was read;
+                None if it does not tell.
+        """
         with self._lock:
-            return {row.version: row for row in self._rows}
+            known = len(self._over_ms)
+            ended = bisect_right(self._rows, batch, key=lambda row: row.batch) - 1
+            self._over_ms += [watermark_ms] * (ended - known)
+            gone = max(self._gone, len(self._rows) - MOST_ROWS)
+            if stay_ms is not None:
+                gone = max(gone, bisect_right(self._over_ms, late_ms - stay_ms))
+            gone = min(gone, len(self._over_ms))
+            untold = max(0, gone - TOLD_ROWS)
+            del self._rows[:untold], self._over_ms[:untold]
+            self._gone = gone - untold
+            if self._on_disk > len(self._rows) - self._gone + SPARE_ROWS:
+                self._write_anew()
+            return {row.version: row for row in self._rows[self._gone :] if row.keep}
+
+    def _write_anew(self) -> None:
+        """Leave out of the file what is not needed.
+
+        What cannot be written stays as it is, to be tried again: it has all that is needed.
+        """
+        rows = [row for row in self._rows[self._gone :] if row.version > 0]
+        with suppress(OSError):
+            _replace(self._file, rows)
+            self._on_disk = len(rows)
 
     def _of(self, batch: int) -> GateRow:
         at = bisect_right(self._rows, batch, key=lambda row: row.batch)
@@ -111,6 +162,7 @@ class ControlHistory:
                 file.truncate(end)
                 raise
         self._rows.append(row)
+        self._on_disk += 1
 
 
 def _line(row: GateRow) -> str:
@@ -120,19 +172,39 @@ def _line(row: GateRow) -> str:
     return json.dumps(sealed, sort_keys=True) + "\n"
 
 
-def _read(file: Path) -> list[GateRow]:
+def read_rows(file: Path) -> list[GateRow]:
+    """Return the rows that are on disk.
+
+    Raises:
+        StateError: One is damaged.
+    """
     if not file.exists():
         return []
-    text = file.read_text()
+    try:
+        text = file.read_text()
+    except (OSError, ValueError) as exc:
+        raise StateError(f"{file} cannot be read", "restore it, or use another --state") from exc
     whole = text[: text.rfind("\n") + 1]
     rows = [_row(file, number, line) for number, line in enumerate(whole.splitlines(), 1)]
-    if len(whole) < len(text) or len(rows) > MOST_ROWS:
-        # The last row was torn, and nothing may be written behind it; or there are many.
-        rows = rows[-MOST_ROWS:]
-        beside = file.with_name(file.name + ".new")
-        beside.write_text("".join(map(_line, rows)))
-        beside.replace(file)
+    if len(whole) < len(text):
+        # The last row was torn, and nothing may be written behind it.
+        _replace(file, rows)
     return rows
+
+
+def _replace(file: Path, rows: Sequence[GateRow]) -> None:
+    """Write a history anew: it is on disk before it takes the place of the one that was there."""
+    beside = file.with_name(file.name + ".new")
+    with beside.open("w") as new:
+        new.writelines(map(_line, rows))
+        new.flush()
+        os.fsync(new.fileno())
+    beside.replace(file)
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _row(file: Path, number: int, line: str) -> GateRow:

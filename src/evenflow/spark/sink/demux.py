@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from evenflow.spark.compile.keys import FAMILY
 from evenflow.spark.compile.sample import MOST_SAMPLES
 from evenflow.spark.compile.stack import END
 from evenflow.spark.compile.types import to_arrow
-from evenflow.spark.gate.whole import Window, split_windows
+from evenflow.spark.gate.whole import FamilyRows, Window, split_windows, untouched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,7 +79,7 @@ class Apart:
     cut: dict[int, int] = field(default_factory=dict)
     """By part, tuples of windows that are not answered because gates dropped the rest."""
     windows: dict[int, list[Window]] = field(default_factory=dict)
-    """By part, windows of which gates dropped something."""
+    """By part, windows of which gates dropped something; all, of a query of several parts."""
 
     def add(self, other: Apart) -> None:
         """Add what another part of the batch's rows says."""
@@ -118,13 +119,18 @@ def take_apart(
         return apart
     rows = Rows(table)
     apart.totals = rows.totals(counts)
+    gated = _gated(rows, plans)
+    unions = _unions(plans) if gates or gated else ()
     for plan in plans:
-        family, dropped = rows.of(plan.family), rows.of(GATED + plan.family)
-        if dropped is not None:
-            parted = split_windows(family, dropped, plan, gates)
+        family = rows.of(plan.family)
+        if plan.family in gated:
+            parted = split_windows(gated[plan.family], plan, gates)
             family = parted.whole
             apart.cut[plan.number] = parted.cut
             apart.windows[plan.number] = parted.windows
+        if family is not None and plan.query in unions:
+            named = apart.windows.setdefault(plan.number, [])
+            named += untouched(family, plan, {window.end_us for window in named})
         made, rejected = answers(family, plan)
         if made is not None:
             apart.answers[plan.number] = made
@@ -132,6 +138,22 @@ def take_apart(
             apart.answers_rejected[plan.number] = rejected.num_rows
             apart.answer_samples[plan.number] = _samples(rejected)
     return apart
+
+
+def _gated(rows: Rows, plans: Sequence[AnswerPlan]) -> dict[int, FamilyRows]:
+    """Return, by number, the families of which gates dropped something."""
+    found = {}
+    for family in {plan.family for plan in plans}:
+        dropped = rows.of(GATED + family)
+        if dropped is not None:
+            found[family] = FamilyRows(rows.of(family), dropped)
+    return found
+
+
+def _unions(plans: Sequence[AnswerPlan]) -> set[str]:
+    """Return the queries that have several parts."""
+    seen = Counter(plan.query for plan in plans)
+    return {query for query, parts in seen.items() if parts > 1}
 
 
 def answers(table: pa.Table | None, plan: AnswerPlan) -> tuple[pa.Table | None, pa.Table | None]:

@@ -25,6 +25,8 @@ class UnitDirectory:
         """The control history."""
         self.counts = path / "counts.json"
         self.rejected = path / "rejected.json"
+        self.shares = path.parent.parent / "shares"
+        """What gates left of batches and windows, of all units of the flow."""
         self.seed = path / "seed"
         """How far the sources were read where the unit begins, until it has begun."""
 
@@ -41,6 +43,8 @@ class UnitDirectory:
     def remove(self) -> None:
         """Forget the unit."""
         shutil.rmtree(self.path, ignore_errors=True)
+        for file in self.shares.glob(f"*{self.path.name}-*"):
+            file.unlink(missing_ok=True)
 
     def pulse(self, source: str) -> Path:
         """Return the folder of a source's pulse, made if it is not there."""
@@ -108,7 +112,7 @@ class StateDirectory:
 
     def clear(self) -> None:
         """Forget everything that was made by the flow's earlier queries."""
-        for name in ("units", "feed"):
+        for name in ("units", "feed", "shares"):
             shutil.rmtree(self.path / name, ignore_errors=True)
         self.manifest.unlink(missing_ok=True)
 

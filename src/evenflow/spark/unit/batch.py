@@ -12,21 +12,23 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from evenflow.errors import SinkError
-from evenflow.spark.compile.entries import MOST_FAMILIES
+from evenflow.spark.compile.entries import GATED, MOST_FAMILIES
 from evenflow.spark.compile.keys import FAMILY
-from evenflow.spark.gate.shares import smallest_share, write_shares
+from evenflow.spark.gate.shares import has_no_place, window_records, write_beside, write_in_state
+from evenflow.spark.gate.whole import share_of
 from evenflow.spark.sink.demux import Apart, take_apart
 from evenflow.spark.sink.kafka import KafkaSink, write_together
 from evenflow.spark.sink.remote import deliver_remotely
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from pyspark.sql import Column, DataFrame
 
     from evenflow.schedule.layout import UnitLayout
     from evenflow.spark.compile.answers import AnswerPlan
-    from evenflow.spark.gate.history import ControlHistory
+    from evenflow.spark.gate.shares import Record
     from evenflow.spark.gate.whole import Window
     from evenflow.spark.sink.answer_sink import AnswerSink
     from evenflow.spark.unit.rejects import Rejects
@@ -53,8 +55,16 @@ class QueryProgress:
     delay_seconds: float | None = None
     """How long ago, at most, what completed the newest answer had arrived when it became visible,
     unless the source held it back."""
-    share_kept: float = 1.0
-    """The smallest share that gates kept of what the newest answers are about."""
+    kept: int = 0
+    """Tuples that contributed, of the windows that closed last; without windows, those of the last
+    batch that its gate let pass."""
+    lost: int = 0
+    """Tuples of these windows, or of this batch, that gates dropped, or cut."""
+
+    @property
+    def share_kept(self) -> float:
+        """The share kept of the tuples of the windows that closed last, or of the last batch."""
+        return share_of(self.kept, self.lost)
 
 
 @dataclass(slots=True)
@@ -70,6 +80,8 @@ class Delivery:
     """Queries whose answers are delivered, by the numbers of their parts."""
     sinks: Mapping[str, tuple[AnswerSink, ...]]
     on_cluster: bool
+    shares: Path | None = None
+    """Where in the state directory it is told what gates left."""
     strict: frozenset[int] = frozenset()
     """Parts that answer nothing once one of their tuples or answers was rejected."""
     progress: dict[str, QueryProgress] = field(default_factory=dict)
@@ -228,28 +240,37 @@ class Delivery:
         except Exception as exc:  # noqa: BLE001  # a function of the user's
             self.failing.setdefault(query, f"its sink failed: {type(exc).__name__}: {exc}"[:300])
 
-    def note_shares(self, dropped: Mapping[str, list[tuple[int, Window]]], batch: int) -> None:
-        """Take what gates dropped of the windows that a batch has closed, by query.
+    def note_kept(
+        self,
+        tuples: Mapping[str, tuple[int, int]],
+        records: Mapping[str, Sequence[Record]],
+        batch: int,
+    ) -> None:
+        """Take what gates left of the windows that a batch has closed, or of the batch.
 
         Args:
-            dropped: Windows with their sizes in microseconds.
-            batch: Which. It tells nothing new of queries that it has no answers for.
+            tuples: By query, how many were kept, and how many were not. Where there were none,
+                nothing new is told.
+            records: By query, what is written of it; nothing if nothing was dropped.
+            batch: Which.
         """
-        answering = {self.queries[number] for number in self.answering}
-        for query, windows in dropped.items():
-            progress = self.progress.setdefault(query, QueryProgress())
-            if windows or query in answering:
-                progress.share_kept = smallest_share(window for _, window in windows)
-            if windows and query not in self.failing:
-                try:
-                    write_shares(self.sinks.get(query, ()), windows, self.unit, batch)
-                except SinkError as exc:
-                    self.failing.setdefault(query, exc.message)
-
-    def note_fractions(self, kept: Mapping[str, float]) -> None:
-        """Take what gates kept of the tuples of a batch, by query."""
-        for query, fraction in kept.items():
-            self.progress.setdefault(query, QueryProgress()).share_kept = fraction
+        for query, (kept, lost) in tuples.items():
+            if kept or lost:
+                progress = self.progress.setdefault(query, QueryProgress())
+                progress.kept, progress.lost = kept, lost
+        in_state: list[Record] = []
+        for query, told in sorted(records.items()):
+            sinks = self.sinks.get(query, ())
+            if not told or query in self.failing:
+                continue
+            try:
+                write_beside(sinks, told, self.unit, batch)
+            except SinkError as exc:
+                self.failing.setdefault(query, exc.message)
+            if has_no_place(sinks):
+                in_state += told
+        if self.shares is not None:
+            write_in_state(self.shares, in_state, self.unit, batch)
 
     def _note(self, apart: Apart, rows: Mapping[int, int]) -> None:
         now = time.time()
@@ -279,11 +300,11 @@ class StackBatches:
     tally: StackTally
     delivery: Delivery
     rejects: Rejects
-    history: ControlHistory
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Run the batch: exactly one job, then files."""
-        take = partial(take_apart, plans=self.plans, counts=self.counts, gates=self.history.rows())
+        gates = self.told.in_state(batch)
+        take = partial(take_apart, plans=self.plans, counts=self.counts, gates=gates)
         apart = self.delivery.deliver(
             frame,
             batch,
@@ -291,21 +312,28 @@ class StackBatches:
             rejected=self._rejected_parts,
             gather_by=F.col(FAMILY) % MOST_FAMILIES,
         )
-        self._tell_shares(apart, batch)
+        self._tell_kept(apart, batch)
         self.tally.batch(apart.totals, self.delivery.failing_parts, apart.cut)
         samples = apart.answer_samples
         self.rejects.take((), {n: samples[n] for n in samples if n in self.delivery.queries})
         self.told.batch_done(batch)
 
-    def _tell_shares(self, apart: Apart, batch: int) -> None:
-        """Write beside the answers which windows are not there for all keys."""
-        queries = self.delivery.queries
-        dropped: dict[str, list[tuple[int, Window]]] = {}
+    def _tell_kept(self, apart: Apart, batch: int) -> None:
+        """Write beside the answers what gates left of the windows that were closed."""
+        tuples: dict[str, tuple[int, int]] = {}
+        windows: dict[str, list[tuple[int, Window]]] = {}
         for plan in self.plans:
-            if plan.number in queries:
-                windows = apart.windows.get(plan.number, ())
-                dropped.setdefault(plan.query, []).extend((plan.size_us, each) for each in windows)
-        self.delivery.note_shares(dropped, batch)
+            if plan.number not in self.delivery.queries:
+                continue
+            there = apart.totals.get(plan.family, {}).get(plan.count, 0)
+            dropped = apart.totals.get(GATED + plan.family, {}).get(plan.count, 0)
+            cut = apart.cut.get(plan.number, 0)
+            kept, lost = tuples.get(plan.query, (0, 0))
+            tuples[plan.query] = kept + there - cut, lost + dropped + cut
+            closed = ((plan.size_us, each) for each in apart.windows.get(plan.number, ()))
+            windows.setdefault(plan.query, []).extend(closed)
+        records = {query: window_records(query, found) for query, found in windows.items()}
+        self.delivery.note_kept(tuples, records, batch)
 
     @property
     def layout(self) -> UnitLayout:

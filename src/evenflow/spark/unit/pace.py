@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from evenflow.spark.unit.tally import Counts
 
@@ -104,6 +104,21 @@ class Pace:
         if self.last is None or self.last.id != report.id:
             self.reports.append(report)
 
+    def came_after(self, lag: int) -> float | None:
+        """Return when tuples that make the answers of the next batch can have come at the earliest.
+
+        They came since a batch found nothing more than was read before them. What a source holds
+        back, because a batch may read only so much, came earlier.
+
+        Args:
+            lag: How many batches before the next one they were read: windows are closed one batch
+                after the tuple that moves the watermark to their end.
+        """
+        known = list(self.reports)[: len(self.reports) - lag]
+        if not known:
+            return None
+        return min(_emptied(known, source) for source in range(len(known[-1].rows)))
+
     def count(self, totals: dict[int, PartCounts]) -> None:
         """Take the totals after a batch."""
         now = time.monotonic()
@@ -148,6 +163,18 @@ class Pace:
             for number, after in last.items()
             if (before := first.get(number)) is not None
         }
+
+
+def _emptied(reports: Sequence[BatchReport], source: int) -> float:
+    """Return when a batch last began that found all rows of a source that were ever read."""
+    read = 0
+    for report in reversed(reports):
+        if source >= len(report.rows):
+            break  # of a plan with fewer sources
+        if (report.behind[source] or 0) <= read:
+            return report.began
+        read += report.rows[source]
+    return reports[0].began
 
 
 def part_totals(

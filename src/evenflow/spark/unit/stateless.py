@@ -18,16 +18,19 @@ from pyspark.sql import functions as F
 
 from evenflow.model import types as t
 from evenflow.model.expression import Column
+from evenflow.schedule.input_gate import below_joins
 from evenflow.spark.compile.carriers import LONG
 from evenflow.spark.compile.columns import compile_expression
-from evenflow.spark.compile.gates import positive_hash, threshold
+from evenflow.spark.compile.gates import identity_hash, threshold
 from evenflow.spark.compile.sample import MOST_SAMPLES, sample_text
+from evenflow.spark.compile.trunk import SHUT
+from evenflow.spark.gate.shares import batch_record
 from evenflow.spark.sink.demux import Apart, decode
 from evenflow.spark.unit.rejects import can_reject
 from evenflow.spark.unit.tally import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
@@ -66,8 +69,8 @@ class StatelessPlan:
     trunk: Trunk
     values: tuple[SparkColumn, ...]
     """What branches select."""
-    identity: tuple[SparkColumn, ...]
-    """What tells tuples apart."""
+    identity: SparkColumn
+    """The hash by which gates drop tuples."""
     wanted: SparkColumn
     event_time: SparkColumn | None
     """Of a tuple, in microseconds, if it has one."""
@@ -93,7 +96,7 @@ class StatelessPlan:
 
     def dropped(self, limit: int) -> SparkColumn:
         """Return whether a gate drops a tuple. All queries reject those that failed before."""
-        drops = positive_hash(self.identity) > F.lit(limit).cast(LONG)
+        drops = self.identity > F.lit(limit).cast(LONG)
         return drops if self.trunk.why is None else drops & self.trunk.why.isNull()
 
 
@@ -103,7 +106,8 @@ def plan_stateless(unit: Unit, trunk: Trunk, identity: str | None) -> StatelessP
     Args:
         unit: What to compute.
         trunk: Its tuples.
-        identity: The column that tells them apart; all columns together if there is none.
+        identity: The column that tells them apart before joins; all columns together if there is
+            none. What tables add is no part of it, so that it is known before them.
     """
     resolve = trunk.resolve
     outputs: dict[Expression, str] = {}
@@ -127,12 +131,14 @@ def plan_stateless(unit: Unit, trunk: Trunk, identity: str | None) -> StatelessP
         wanted = wanted | (F.col(name) != 0)
     sampled = bool(unit.branches) and (can_reject(unit) or trunk.why is not None)
     there = trunk.operator.schema.names
-    told_apart_by = range(len(there)) if identity is None else [there.index(identity)]
+    before_joins = range(len(below_joins(trunk.operator).schema))
+    whole = [F.col(f"c{at}") for at in before_joins]
+    told_apart_by = None if identity is None else [F.col(f"c{there.index(identity)}")]
     return StatelessPlan(
         unit=unit,
         trunk=trunk,
         values=tuple(values),
-        identity=tuple(F.col(f"c{at}") for at in told_apart_by),
+        identity=identity_hash(told_apart_by, whole),
         wanted=wanted,
         event_time=_event_time(unit, trunk),
         sampled=sampled,
@@ -232,6 +238,10 @@ class StatelessBatches:
     layout: UnitLayout
     rejects: Rejects
     history: ControlHistory
+    joins: Callable[[DataFrame], DataFrame] | None = None
+    """What is left to do of a trunk that joins: tuples that meet nothing have been read, too."""
+    gated: bool = False
+    """Whether there is an input gate before the joins."""
     settled: dict[int, Counts] = field(default_factory=dict)
     """Counts by part."""
     read_us: int | None = None
@@ -242,10 +252,15 @@ class StatelessBatches:
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Run the batch: exactly one job, then files."""
-        seen = Observation()
+        seen = read = Observation()
         observed = [F.count(F.lit(1)).alias("n")]
         if self.plan.event_time is not None:
-            observed.append(F.max(self.plan.event_time).alias("read"))
+            newest = F.max(self.plan.event_time).alias("read")
+            if self.joins is None:
+                observed.append(newest)
+            else:
+                read = Observation()
+                frame = frame.observe(read, newest)
         row = self.history.of(batch)
         fractions = {b.number: row.fraction(b.number) for b in self.plan.branches}
         limits = {n: threshold(fraction) for n, fraction in fractions.items() if fraction < 1.0}
@@ -253,17 +268,51 @@ class StatelessBatches:
             F.count_if(self.plan.dropped(limit)).alias(f"gate{limit}")
             for limit in sorted(set(limits.values()))
         ]
-        counted = frame.observe(seen, *observed)
+        counted = self._joined(frame, limits).observe(seen, *observed)
         wanted = counted.select(*self.plan.columns(limits)).filter(self.plan.wanted)
         take = partial(take_branches_apart, branches=self.plan.branches)
         apart = self.delivery.deliver(wanted, batch, take, rejected=_rejected_parts, gather_by=None)
         dropped = {number: int(seen.get[f"gate{limit}"]) for number, limit in limits.items()}
-        self.delivery.note_fractions({b.query: fractions[b.number] for b in self.plan.branches})
+        self._tell_kept(int(seen.get["n"]), dropped, fractions, batch)
         self._count(int(seen.get["n"]), apart, dropped)
         self.rejects.take(apart.samples, apart.answer_samples)
-        known = [us for us in (self.read_us, seen.get.get("read")) if us is not None]
-        self.read_us = max(known, default=None)
+        if self.plan.event_time is not None:
+            known = [us for us in (self.read_us, read.get["read"]) if us is not None]
+            self.read_us = max(known, default=None)
+        # Nothing is left of batches that are committed.
+        self.history.needed(batch, late_ms=0, watermark_ms=0, stay_ms=0)
         self.history.begin(batch + 1)
+
+    def _tell_kept(
+        self, arrived: int, dropped: Mapping[int, int], fractions: Mapping[int, float], batch: int
+    ) -> None:
+        """Write beside the answers what gates let pass of the batch."""
+        tuples: dict[str, tuple[int, int]] = {}
+        smallest: dict[str, float] = {}
+        for branch in self.plan.branches:
+            if branch.number not in self.delivery.queries:
+                continue  # it is kept for nobody
+            query, lost = branch.query, dropped.get(branch.number, 0)
+            known = tuples.get(query, (0, 0))
+            tuples[query] = known[0] + arrived - lost, known[1] + lost
+            smallest[query] = min(smallest.get(query, 1.0), fractions[branch.number])
+        records = {
+            query: [batch_record(query, batch, smallest[query], kept, lost)]
+            for query, (kept, lost) in tuples.items()
+            if lost
+        }
+        self.delivery.note_kept(tuples, records, batch)
+
+    def _joined(self, frame: DataFrame, limits: Mapping[int, int]) -> DataFrame:
+        """Return the trunk's tuples; those that no branch keeps have not been joined.
+
+        They have their identity, and so are dropped, and counted, by the gate of every branch.
+        """
+        if self.joins is None:
+            return frame
+        if self.gated and len(limits) == len(self.plan.branches):
+            frame = frame.withColumn(SHUT, self.plan.dropped(max(limits.values())))
+        return self.joins(frame)
 
     def _count(self, tuples: int, apart: Apart, dropped: Mapping[int, int]) -> None:
         failing = self.delivery.failing_parts

@@ -12,12 +12,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from evenflow.errors import InternalError, RunError
-from evenflow.model.operator import Source, upstream
+from evenflow.model.operator import Join, Source, upstream
 from evenflow.model.query import OnError
 from evenflow.model.unit import Kind
+from evenflow.schedule.input_gate import below_joins, input_gate
 from evenflow.spark.compile.answers import AnswerCompiler
 from evenflow.spark.compile.gates import GatePlan
 from evenflow.spark.compile.sample import observed_samples
+from evenflow.spark.compile.shut import gated_trunk
 from evenflow.spark.compile.stack import NOT_YET, StackBuilder
 from evenflow.spark.compile.trunk import TrunkBuilder
 from evenflow.spark.session import is_one_process
@@ -33,7 +35,7 @@ from evenflow.spark.unit.saved_counts import forget_failures, save_counts, saved
 from evenflow.spark.unit.state_reader import last_open_end, open_counts
 from evenflow.spark.unit.stateless import StatelessBatches, plan_stateless
 from evenflow.spark.unit.tally import Counts, StackTally
-from evenflow.spark.unit.told import Told
+from evenflow.spark.unit.told import Told, stay_in_state_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -129,8 +131,6 @@ class UnitRun:
         self.pace = Pace()
         self.started_at: float | None = None
         """When it was started last, in wall-clock seconds."""
-        self._began: float | None = None
-        """When the last batch began."""
         names = {n: q for n, q in charge.names.items() if q in charge.delivering}
         self._rejects = Rejects(around.session, charge.unit, names, directory.rejected)
         self._frame, self._batches = self._build()
@@ -167,38 +167,41 @@ class UnitRun:
         return self._batches.delivery.failing
 
     def _build(self) -> tuple[DataFrame, StackBatches | StatelessBatches]:
-        trunk = TrunkBuilder(
+        builder = TrunkBuilder(
             source=self.around.open_source,
             pulse=None if self.unit.kind is Kind.STATELESS else self._open_pulse,
             table=self.around.open_table,
             applied=self.around.applied,
             has_misfits=self.around.has_misfits,
-        ).build(self.unit.trunk)
+        )
+        operator = self.unit.trunk
         if self.unit.kind is Kind.STATELESS:
-            plan = plan_stateless(self.unit, trunk, self.around.identity(self.unit.trunk))
-            layout = self.charge.layout
-            return trunk.frame, StatelessBatches(
-                plan, self._delivery(), layout, self._rejects, self.history
-            )
+            trunk = (builder.begin if isinstance(operator, Join) else builder.build)(operator)
+            plan = plan_stateless(self.unit, trunk, self.around.identity(below_joins(operator)))
+            given = (plan, self._delivery(), self.charge.layout, self._rejects, self.history)
+            gated = input_gate(self.unit) is not None
+            return trunk.frame, StatelessBatches(*given, builder.joins(trunk), gated)
         told = Told(
             self.directory.told(self.unit.era),
             self.directory.checkpoint,
             self.history,
             self.around.gate_plan(self.unit),
+            stay_in_state_ms(self.unit),
         )
         told.ensure()
-        event_time = self.unit.trunk.event_time
-        if event_time is None:
+        if operator.event_time is None:
             raise InternalError(f"unit {self.unit.id} has windows but no event time")
-        at = self.unit.trunk.schema.names.index(event_time)
-        delays = [s.watermark_us for s in upstream(self.unit.trunk) if isinstance(s, Source)]
+        event_time = F.col(f"c{operator.schema.names.index(operator.event_time)}")
+        delays = [s.watermark_us for s in upstream(operator) if isinstance(s, Source)]
         begins = any(f.since_us == NOT_YET for f in self.unit.families)
+        bounds = told.columns(self.around.session, since=begins)
+        trunk = gated_trunk(builder, self.unit, bounds.gates, event_time)
         stack = StackBuilder(
             self.unit,
             trunk.frame,
             trunk.resolve,
-            event_time=F.col(f"c{at}"),
-            bounds=told.columns(self.around.session, since=begins),
+            event_time=event_time,
+            bounds=bounds,
             delay_ms=max(delays) // 1000,
             pulse=trunk.pulse,
             why=trunk.why,
@@ -207,9 +210,7 @@ class UnitRun:
         counts = tuple(s.name for s in self.unit.slots if s.function == "count")
         tally = StackTally(self.charge.layout)
         self._observes = trunk.why is not None or can_reject(self.unit)
-        return answers, StackBatches(
-            plans, counts, told, tally, self._delivery(), self._rejects, self.history
-        )
+        return answers, StackBatches(plans, counts, told, tally, self._delivery(), self._rejects)
 
     def _delivery(self) -> Delivery:
         delivering = self.charge.delivering
@@ -222,6 +223,7 @@ class UnitRun:
             queries,
             self.around.sinks,
             self.around.on_cluster,
+            self.directory.shares,
             strict=frozenset(strict),
             # Without windows the first batch answers with all that has waited for the flow.
             many=files and self.unit.kind is Kind.STATELESS,
@@ -274,8 +276,8 @@ class UnitRun:
                 self._batches.delivery.begin_again()
             try:
                 self._note_progress()
-                self._batches.delivery.arrived_after = self._began
-                self._began = time.time()
+                lag = 0 if self.unit.kind is Kind.STATELESS else 1
+                self._batches.delivery.arrived_after = self.pace.came_after(lag)
                 self._batches(frame, batch)
                 self._save_counts(batch)
                 self._count_pace()
@@ -463,7 +465,7 @@ class UnitRun:
                 for n, c in self._batches.settled.items()
             },
             "answered": {
-                q: [p.answers, p.answers_rejected, p.last_answer_at, p.share_kept]
+                q: [p.answers, p.answers_rejected, p.last_answer_at, p.kept, p.lost]
                 for q, p in self.progress.items()
             },
             "failing": dict(self.failing),
@@ -485,9 +487,10 @@ class UnitRun:
         self._batches.restore({int(n): Counts(*values) for n, values in saved["settled"].items()})
         own = set(self.charge.names.values())
         self.progress.clear()
-        for query, (answers, rejected, at, *share) in saved["answered"].items():
+        for query, (answers, rejected, at, *tuples) in saved["answered"].items():
             if query in own:
-                self.progress[query] = QueryProgress(answers, rejected, at, None, *share)
+                known = tuples if len(tuples) == 2 else ()  # it was a share once
+                self.progress[query] = QueryProgress(answers, rejected, at, None, *known)
         self.failing.clear()
         self.failing.update(saved["failing"])
         if saved["narrow"] and not self.layout.narrow and isinstance(self._batches, StackBatches):
