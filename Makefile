@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check bench soak random-test life-test loop-test kill-test shed-test cluster-test lock clean
+.PHONY: help setup demo test test-fast check bench soak random-test life-test loop-test kill-test gate-test shed-test cluster-test lock clean
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
@@ -19,7 +19,8 @@ demo: setup ## what sharing brings against plain Spark, and who gives way in a s
 
 test: check ## check, then all tests
 	$(PYTHON) -m tests.kafka.fetch & \
-		EVENFLOW_HOSTILE=50000 EVENFLOW_METHOD_NETWORKS=100 EVENFLOW_METHOD_RATES=100 \
+		EVENFLOW_HOSTILE=50000 EVENFLOW_NETWORKS=1000 \
+		EVENFLOW_METHOD_NETWORKS=100 EVENFLOW_METHOD_RATES=100 \
 		$(PYTEST) -m "not spark" $(TWO); passed=$$?; wait; exit $$passed
 	@test -e .venv/share/evenflow/spark.jsa || .venv/bin/evenflow setup archive
 	$(PYTEST) -m "spark and not long" $(TWO)
@@ -48,12 +49,15 @@ life-test: setup ## 300 random lives of queries against plain Spark
 loop-test: setup ## 2,000 random flows under the control loop
 	EVENFLOW_LOOPS=2000 EVENFLOW_LOOP_WORLDS=20000 $(PYTEST) --timeout 1800 tests/control/test_loop_properties.py tests/control/test_loop_explore.py
 
-kill-test: setup ## 50 kills of a running flow, at named points and at random moments
+kill-test: setup ## 50 kills of a running flow, at named points, at random moments, and in a surge
 	EVENFLOW_KILLS=50 $(PYTEST) -s tests/spark/kill tests/kafka/test_kill.py
+
+gate-test: setup ## gates before all kinds of conditions, windows and joins
+	$(PYTEST) --numprocesses 2 tests/spark/test_gates.py tests/spark/test_gate_kinds.py tests/spark/test_input_gates.py
 
 shed-test: setup ## 1,000 random networks with 1,000 rates, every method of shedding
 	EVENFLOW_NETWORKS=5000 EVENFLOW_METHOD_NETWORKS=1000 EVENFLOW_METHOD_RATES=1000 \
-		EVENFLOW_TREES=1000 EVENFLOW_TREE_RATES=1000 EVENFLOW_WIRE_TREES=1000 EVENFLOW_WORLDS=20000 \
+		EVENFLOW_TREES=1000 EVENFLOW_TREE_RATES=1000 EVENFLOW_WIRE_TREES=1000 EVENFLOW_CHANGED_TREES=1000 \
 		$(PYTEST) --numprocesses 2 --timeout 7200 tests/shed
 
 cluster-test: setup ## the run tests on two executors in JVMs of their own

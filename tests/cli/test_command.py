@@ -211,15 +211,21 @@ def _evenflow(*words: str) -> subprocess.CompletedProcess[str]:
 def test_help_answers_at_once() -> None:
     script = str(Path(sys.executable).with_name("evenflow"))
     best = float("inf")
-    for _ in range(10):  # the machine may be busy with other tests, so its work is timed
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([script, "--help"], check=True, stdout=subprocess.DEVNULL)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        worked = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        best = min(best, worked)
-        if best < 0.3:
+    # The machine may be busy, or slow: work is timed, and compared with that of starting Python.
+    for _ in range(10):
+        most = max(0.3, 25 * _work([sys.executable, "-c", "pass"]))
+        best = min(best, _work([script, "--help"]))
+        if best < most:
             break
-    assert best < 0.3
+    assert best < most
+
+
+def _work(command: list[str]) -> float:
+    """Return the processor-seconds that a command takes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 @pytest.mark.slow
@@ -230,6 +236,28 @@ def test_a_process_ends_with_the_exit_code(tmp_path: Path) -> None:
     result = _evenflow("check", str(bad))
     assert (result.returncode, result.stdout) == (2, "")
     assert len(result.stderr.splitlines()) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_process_that_is_told_to_end_does_as_on_ctrl_c(ignored: bool) -> None:
+    """Also in the background of a shell, where Ctrl-C is ignored."""
+    code = (
+        "import signal, time\n"
+        f"signal.signal(signal.SIGINT, signal.{'SIG_IGN' if ignored else 'default_int_handler'})\n"
+        "from evenflow.cli.command import guarded\n"
+        "@guarded\n"
+        "def wait():\n    print('waits', flush=True)\n    time.sleep(60)\n"
+        "try:\n    wait()\n"
+        "except BaseException as exc:\n    raise SystemExit(exc.exit_code)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "waits\n"
+        process.terminate()
+        assert process.wait(30) == INTERRUPTED
 
 
 @pytest.mark.slow

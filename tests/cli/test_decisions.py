@@ -172,6 +172,7 @@ CONTROL: dict[str, Any] = {
     [
         (CONTROL, ("control: shedding, load 1.4", "instead of 5.2", "54%", "12.5 times")),
         ({**CONTROL, "shed": "dry-run"}, ("control (dry run): shedding",)),
+        ({**CONTROL, "unrecorded": "no room"}, ("gates stay as they are, no room",)),
         ({"shed": "on", "state": "dead", "reason": "oh"}, ("the control loop has ended: oh",)),
         (
             {"shed": "on", "state": "open", "reason": "unit u1 warms up"},

@@ -85,6 +85,8 @@ def test_options_become_the_text_that_spark_takes(tmp_path: Path) -> None:
         ("weight: 3", "weight: heavy", 21, "queries.heavy.weight"),
         ("weight: 3", "weight: '3'", 21, "queries.heavy.weight"),
         ("weight: 3", "weight: 0", 21, "queries.heavy.weight"),
+        ("weight: 3", "weight: .inf", 21, "queries.heavy.weight"),
+        ("weight: 3", "weight: .nan", 21, "queries.heavy.weight"),
         ("floor: 0.2", "floor: 1.5", 22, "queries.heavy.floor"),
         ("every: 2 seconds", "every: often", 23, "queries.heavy.every"),
         ("every: 2 seconds", "every: true", 23, "queries.heavy.every"),

@@ -149,9 +149,16 @@ def test_status_is_read_from_the_state_directory(
 def test_the_status_table_has_the_counts() -> None:
     head, titles, heavy, positive, *_ = status_text(STATUS).splitlines()
     assert head == "metering: stopped, 2 queries"
-    assert titles.split()[-1] == "shed"
-    assert heavy.split()[2:] == "7 51,234 6.0 1.5 1,200 1,000 100 40 50 10 0".split()
-    assert positive.split()[2:] == ["-"] * 11
+    assert titles.split()[-2:] == ["shed", "kept"]
+    assert heavy.split()[2:] == "7 51,234 6.0 1.5 1,200 1,000 100 40 50 10 0 100%".split()
+    assert positive.split()[2:] == ["-"] * 12
+
+
+def test_the_status_tells_what_was_kept_and_how_fairly() -> None:
+    queries = {"heavy": {**HEAVY, "share_kept": 0.9999}, "other": {**HEAVY, "share_kept": 0.25}}
+    lines = status_text({**STATUS, "queries": queries, "fairness": 0.735}).splitlines()
+    assert [line.split()[-1] for line in lines[2:4]] == ["99.99%", "25%"]
+    assert lines[-1] == "fairness 0.735: Jain's index of the shares kept"
 
 
 def test_the_status_tells_units_sources_and_what_is_wrong() -> None:

@@ -68,3 +68,33 @@ def test_every_key_has_its_line(tmp_path: Path) -> None:
 
 def test_key_paths_read_as_people_write_them() -> None:
     assert key_text(("queries", "q", "sinks", 0, "path")) == "queries.q.sinks[0].path"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-6", 1e-6),
+        ("1e6", 1e6),
+        ("1.5e6", 1.5e6),
+        ("1.5E+6", 1.5e6),
+        ("-1e-3", -1e-3),
+        ("+.5e2", 50.0),
+        ("2.", 2.0),
+        ("7", 7),
+        ("'1e-6'", "1e-6"),
+        ('"1e6"', "1e6"),
+        ("!!str 1e6", "1e6"),
+        ("1e", "1e"),
+        ("e6", "e6"),
+        ("1e6s", "1e6s"),
+        ("0x1e6", 0x1E6),
+    ],
+)
+def test_numbers_with_exponents_are_numbers_and_quoted_ones_text(
+    tmp_path: Path, text: str, value: object
+) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(f"a: {text}\nb: [{text}]\n")
+    found = read_yaml(path).data
+    assert found == {"a": value, "b": [value]}
+    assert type(found["a"]) is type(value)

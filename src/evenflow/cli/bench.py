@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -92,13 +92,14 @@ def _check_plot(name: str, plot: Path, benchmark: ModuleType) -> None:
         plot.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
         raise UserError(f"cannot make directory {plot}: {exc.strerror}") from exc
+    if not os.access(plot, os.W_OK | os.X_OK):
+        raise UserError(f"cannot write to directory {plot}")
 
 
 def _write_pictures(plot: Path, files: dict[str, bytes]) -> None:
-    from evenflow.cli.shed.plan_file import replace_file
+    from evenflow.cli.shed.output_file import replace_files
 
-    for name, drawn in files.items():
-        replace_file(plot / name, partial(Path.write_bytes, data=drawn))
+    replace_files({plot / name: drawn for name, drawn in files.items()})
 
 
 def cases_text(cases: list[dict[str, Any]]) -> str:

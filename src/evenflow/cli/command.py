@@ -6,8 +6,11 @@ import enum
 import functools
 import json
 import os
+import signal
 import sys
+import threading
 import traceback
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
@@ -16,7 +19,7 @@ import typer
 from evenflow.errors import EvenflowError, FileError, QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 P = ParamSpec("P")
 
@@ -56,7 +59,8 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         verbose = bool(kwargs.get("verbose"))
         try:
-            command(*args, **kwargs)
+            with _ended_like_interrupted():
+                command(*args, **kwargs)
             sys.stdout.flush()
         except EvenflowError as exc:
             _end_if_interrupted(exc)
@@ -76,6 +80,27 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(1) from None
 
     return run
+
+
+@contextmanager
+def _ended_like_interrupted() -> Iterator[None]:
+    """Have SIGTERM, as service managers send it, do what Ctrl-C does by now."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def end(_: int, frame: Any) -> None:
+        handler = signal.getsignal(signal.SIGINT)
+        if not callable(handler):  # Ctrl-C is ignored in the background of a shell
+            raise KeyboardInterrupt
+        handler(signal.SIGINT, frame)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _end_if_interrupted(error: BaseException) -> None:

@@ -120,7 +120,12 @@ class QueryModel(_Keys):
     """A named output of the flow."""
 
     sql: str = Field(description="One SELECT, or several with UNION ALL. See docs/sql.md.")
-    weight: float = Field(1.0, gt=0, description="How much its answers are worth under overload.")
+    weight: float = Field(
+        1.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="How much its answers are worth under overload.",
+    )
     floor: float = Field(
         0.0, ge=0, le=1, description="Share of its throughput that is never given up."
     )

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from evenflow.cli.command import say
-from evenflow.cli.table import cell_text
+from evenflow.cli.table import cell_text, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,7 +63,7 @@ def progress_table(status: Status, elapsed: float) -> Table:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column("query", no_wrap=True)
     table.add_column("state")
-    for name in ("rows/s", "answers", "age s", "delay s"):
+    for name in ("rows/s", "answers", "age s", "delay s", "kept"):
         table.add_column(name, justify="right", min_width=9)
     for name, query in status.get("queries", {}).items():
         table.add_row(
@@ -73,6 +73,7 @@ def progress_table(status: Status, elapsed: float) -> Table:
             cell_text(query.get("answers")),
             cell_text(query.get("age_seconds")),
             Text(cell_text(query.get("delay_seconds")), style="red" if query.get("late") else ""),
+            "-" if query.get("share_kept") is None else percent(query["share_kept"]),
         )
     return table
 

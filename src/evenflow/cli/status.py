@@ -21,7 +21,7 @@ from evenflow.cli.command import (
     put_json,
     wants_json,
 )
-from evenflow.cli.table import cell_text, short, text_table
+from evenflow.cli.table import cell_text, percent, short, text_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -99,7 +99,7 @@ def is_unhealthy(found: Status) -> bool:
 
 def status_text(found: Status) -> str:
     """Return the tables of a status object: queries, units, sources, and what is wrong."""
-    headers = ("query", "state", "answers", "rows/s", "age s", "delay s", *_COUNTS, "shed")
+    headers = ("query", "state", "answers", "rows/s", "age s", "delay s", *_COUNTS, "shed", "kept")
     queries: Mapping[str, Any] = found.get("queries", {})
     rows = [_row(name, query) for name, query in queries.items()]
     running = "running" if found.get("running") else "stopped"
@@ -108,6 +108,8 @@ def status_text(found: Status) -> str:
     if found.get("units"):
         lines += ["", _units_text(found), "", _sources_text(found)]
     lines += [f"{name} {trouble}" for name, q in queries.items() for trouble in _troubles(q)]
+    if any(query.get("share_kept", 1.0) < 1.0 for query in queries.values()):
+        lines.append(f"fairness {found.get('fairness')}: Jain's index of the shares kept")
     lines += _control_lines(found.get("control") or {})
     lines += [
         f"source {name} fails, next try in {cell_text(each.get('retry_seconds'))} s: "
@@ -144,6 +146,8 @@ def _control_lines(control: Mapping[str, Any]) -> list[str]:
         line += f"; that was before: {reason}"
     if behind := control.get("catching_up"):
         line += f"; nothing is shed for what waited before {', '.join(behind)} started"
+    if unrecorded := control.get("unrecorded"):
+        line += f"; gates stay as they are, {unrecorded}"
     return [line]
 
 
@@ -222,4 +226,5 @@ def _row(name: str, query: Mapping[str, Any]) -> list[Cell]:
         query.get("delay_seconds"),
         *(counts.get(field) for field in _COUNTS),
         sum(shed.values()) if isinstance(shed, dict) else shed,
+        None if query.get("share_kept") is None else percent(query["share_kept"]),
     ]

@@ -54,3 +54,8 @@ def cell_text(value: Cell, digits: int | None = None) -> str:
     if digits is not None:
         return f"{value:,.{digits}g}"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
+
+
+def percent(share: float) -> str:
+    """Return a share as people read it. What is not everything is not called 100 %."""
+    return f"{share:.2%}" if 0.995 <= share < 1 else f"{share:.0%}"

@@ -6,6 +6,7 @@ keys that stand twice or are not text.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,14 @@ MAX_DEPTH = 30
 KeyPath = tuple[str | int, ...]
 
 # The C parser is ten times faster; it is missing where PyYAML was built without libyaml.
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Loader: Any = type("_Loader", (getattr(yaml, "CSafeLoader", yaml.SafeLoader),), {})
+# PyYAML reads YAML 1.1, where a number with an exponent must have a point and a sign: 1e-6 and
+# 1.5e6 would be text. In YAML 1.2, in JSON and for people they are numbers.
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)[eE][-+]?[0-9]+$"),
+    list("-+.0123456789"),
+)
 
 
 @dataclass(frozen=True)

@@ -85,12 +85,19 @@ def test_a_run_that_ends_before_its_time_ends_the_demo(invoke: Invoke, asked: As
         ("--for", "soon"),
         ("--plot", "surge.jpg"),
         ("--plot", "nowhere/surge.svg"),
+        ("--plot", "directory.svg"),
         ("--plot", "surge.svg", "--act", "sharing"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_runs(
-    invoke: Invoke, asked: Asked, options: tuple[str, ...]
+    invoke: Invoke,
+    asked: Asked,
+    options: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "directory.svg").mkdir()
     result = invoke("demo", *options)
     assert result.exit_code == 2
     assert asked == []

@@ -23,12 +23,12 @@ from evenflow.cli.command import (
     say,
     wants_json,
 )
+from evenflow.cli.shed.output_file import check_picture
 from evenflow.errors import UserError
 
 SHARING_SECONDS, SURGE_SECONDS = 20.0, 48.0
 LEAST_SURGE_SECONDS = 30.0
 """Shorter, and the surge would come while the first batches still warm up."""
-_PICTURES = (".svg", ".png")
 _WIDEST = 100
 _OWN_FLOW = """\
 For a flow of yours, if one of its queries has a deadline:
@@ -125,10 +125,7 @@ def _check_picture(plot: Path | None, act: Act | None) -> None:
         return
     if act is Act.SHARING:
         raise UserError("a picture is drawn of the surge", "leave out --act, or --plot")
-    if plot.suffix.lower() not in _PICTURES:
-        raise UserError(f"{plot}: a picture is a file .svg or .png")
-    if not plot.parent.is_dir():
-        raise UserError(f"{plot}: there is no directory {plot.parent}")
+    check_picture(plot)
 
 
 def _is_right(result: dict[str, Any]) -> bool:

@@ -111,7 +111,7 @@ def _line(report: Report, field: str) -> tuple[list[float], list[float]]:
 
 def write_picture(path: Path, report: Report) -> None:
     """Write the picture, there whole or not at all."""
-    from evenflow.cli.shed.plan_file import replace_file
+    from evenflow.cli.shed.output_file import replace_files
 
     drawn = draw(report, "png" if path.suffix.lower() == ".png" else "svg")
-    replace_file(path, lambda beside: beside.write_bytes(drawn))
+    replace_files({path: drawn})

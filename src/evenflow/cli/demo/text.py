@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from evenflow.cli.table import cell_text, text_table
+from evenflow.cli.table import cell_text, percent, text_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -54,8 +54,8 @@ def queries_text(report: Report) -> str:
             name,
             query["weight"],
             query["cost_us"],
-            _percent(query["floor"]),
-            _percent(query["kept_in_surge"]),
+            percent(query["floor"]),
+            percent(query["kept_in_surge"]),
             query["worst_age_seconds"],
             query["deadline_seconds"],
             {True: "yes", False: "no", None: "-"}[query["deadline_held"]],
@@ -106,7 +106,7 @@ def _load(report: Report) -> str:
     return (
         f"{told}: {report['times_capacity']:.1f} times the "
         f"{cell_text(report['capacity_rows_per_second'])} rows/s that fit here with all gates open."
-        f" {_percent(report['value_kept'])} of the value was kept, by weight."
+        f" {percent(report['value_kept'])} of the value was kept, by weight."
     )
 
 
@@ -115,8 +115,8 @@ def _gave_way(given: Queries) -> Iterator[str]:
         yield "Nobody gave way."
         return
     kept = [
-        f"{name} {_percent(query['kept_in_surge'])}"
-        + (f" (its floor is {_percent(query['floor'])})" if query["floor"] > 0 else "")
+        f"{name} {percent(query['kept_in_surge'])}"
+        + (f" (its floor is {percent(query['floor'])})" if query["floor"] > 0 else "")
         for name, query in given
     ]
     yield f"Who gave way, and what was kept: {_list(kept)}."
@@ -184,8 +184,3 @@ def _accounted(report: Report) -> str:
 
 def _list(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _percent(share: float) -> str:
-    # What is not everything is not called 100 %.
-    return f"{share:.2%}" if 0.995 <= share < 1 else f"{share:.0%}"
