@@ -81,12 +81,15 @@ class SimFlow:
         queries: Mapping[str, QueryFacts],
         *,
         cores: float = CORES,
+        fixed: float = FIXED,
         noise: float = 0.0,
         seed: int = 0,
     ) -> None:
         self.units = units
         self.queries = dict(queries)
         self.cores = cores
+        self.fixed = fixed
+        """Machine-seconds that a batch takes without rows."""
         self.now = 1000.0
         self.start = self.now
         self.gates: dict[str, float] = {}
@@ -172,7 +175,7 @@ class SimFlow:
         unit.number += 1
         unit.earlier, unit.before, unit.began = unit.before, unit.began, self.now
         unit.gates = unit.latched
-        work = FIXED + unit.rows * unit.per_tuple(unit.gates) / self.cores
+        work = self.fixed + unit.rows * unit.per_tuple(unit.gates) / self.cores
         unit.left = work * self._random.uniform(1 - self._noise, 1 + self._noise)
         unit.had, unit.running = 0.0, True
 

@@ -84,3 +84,31 @@ def test_answers_of_a_slow_unit_that_stay_late_squeeze_the_capacity() -> None:
     flow.run(loop, 60.0)
     assert loop.snapshot().squeeze == 1.0
     assert flow.gates == {}
+
+
+@pytest.mark.parametrize("units", [2, 4])
+@pytest.mark.parametrize("shortest", [60.0, 0.01])
+def test_units_that_crowd_a_slow_machine_shed_nothing(units: int, shortest: float) -> None:
+    """Batches take long for being many, which no gate helps: then they come less often.
+
+    A deadline that cannot be met makes nobody hurry.
+    """
+    names = [f"q{number}" for number in range(units)]
+    costs = dict.fromkeys(names, QUICK)
+    rate = 0.1 / units / (QUICK.own + 2e-6)  # a twentieth of two cores
+    flow = SimFlow(
+        [SimUnit(id=f"u{n}", families=((n,),), costs=costs, rate=lambda _: rate) for n in names],
+        {name: QueryFacts(deadline=60.0) for name in names},
+        fixed=1.0,
+    )
+    flow.queries["q0"] = QueryFacts(deadline=shortest)
+    flow.units[0].stands = lambda now: 60.0 <= now < 80.0
+    flow.limits = True
+    for unit in flow.units:
+        unit.started, unit.counts = flow.now, True
+    loop = loop_for(Costs(reading={"s": 2e-6}, queries=costs, measured_at=0.0))
+    flow.run(loop, 200.0)
+    assert flow.history == []
+    view = loop.snapshot().view
+    assert view is not None
+    assert view.capacity > 2 * view.load > 0

@@ -153,7 +153,9 @@ def test_watching_shows_it_live_and_ends_with_it(running: tuple[Terminal, Any]) 
     final = json.loads(process.communicate(timeout=60)[0].splitlines()[-1])
     assert process.returncode == 0
     every = final["queries"]["all"]["counts"]
-    assert every["in"] == every["contributed"] + every["filtered"] > 0
+    # On a machine that is slow enough some of it is shed.
+    assert every["in"] == every["contributed"] + every["filtered"] + sum(every["shed"].values())
+    assert every["contributed"] > 0
     ids = [
         json.loads(text)["id"]
         for file in sorted((terminal.folder / "out/all").glob("*.json"))

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,8 @@ def test_names_of_options_are_compared_as_spark_does() -> None:
 class _Clock:
     """Says what time it is."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.seconds = 1_794_787_200.0
 
     def time_ns(self) -> int:
@@ -70,16 +72,22 @@ class _Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
-    made = _Clock()
+def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> _Clock:
+    made = _Clock(tmp_path)
     monkeypatch.setattr("evenflow.spark.source.generator_source.time", made)
     return made
 
 
+def settings(clock: _Clock, **options: str) -> dict[str, Any]:
+    """Return settings of a generator whose clock begins now."""
+    made = generator_settings("constant", {"rate": "100", **options}, 4)
+    file = clock.folder / "begin.json"
+    file.write_text(json.dumps(begin(made, clock.time_ns() // 1000)))
+    return {**made, "clock_file": str(file)}
+
+
 def reader(clock: _Clock, **options: str) -> GeneratorReader:
-    settings = generator_settings("constant", {"rate": "100", **options}, 4)
-    settings.update(begin(settings, clock.time_ns() // 1000))
-    return GeneratorReader(settings)
+    return GeneratorReader(settings(clock, **options))
 
 
 def test_what_is_due_follows_the_clock(clock: _Clock) -> None:
@@ -92,6 +100,16 @@ def test_what_is_due_follows_the_clock(clock: _Clock) -> None:
     assert end["rows"] == 200
     clock.seconds += 100  # nobody read for a while: what came in between is there
     assert made.latestOffset(end, limit)["rows"] == 10_200
+
+
+def test_a_clock_that_is_set_before_the_first_batch_holds(clock: _Clock) -> None:
+    """Costs are measured between the making of a reader and the start of its unit."""
+    made = reader(clock, start="2026-01-01")
+    clock.seconds += 60
+    settings(clock, start="2026-01-01")
+    start = made.initialOffset()
+    clock.seconds += 1
+    assert made.latestOffset(start, made.getDefaultReadLimit())["rows"] == 100
 
 
 def test_a_limit_holds_to_the_tuple(clock: _Clock) -> None:
@@ -112,9 +130,7 @@ def test_a_limit_holds_to_the_tuple(clock: _Clock) -> None:
 
 def test_what_waits_behind_a_limit_is_told(clock: _Clock, tmp_path: Path) -> None:
     limit = tmp_path / "limit.txt"
-    settings = generator_settings("constant", {"rate": "100"}, 4)
-    settings.update(begin(settings, clock.time_ns() // 1000), limit_file=str(limit))
-    made = GeneratorReader(settings)
+    made = GeneratorReader({**settings(clock), "limit_file": str(limit)})
     start = made.initialOffset()
     assert made.reportLatestOffset() is None
     clock.seconds += 2
@@ -128,15 +144,17 @@ def test_what_waits_behind_a_limit_is_told(clock: _Clock, tmp_path: Path) -> Non
 
 
 def test_what_waits_is_known_at_any_time(clock: _Clock) -> None:
-    made, finite = reader(clock), reader(clock, rows="250")
+    endless, of_250 = settings(clock), settings(clock, rows="250")
+    made, begun = GeneratorReader(endless), json.loads(Path(endless["clock_file"]).read_text())
+    endless, of_250 = {**endless, **begun}, {**of_250, **begun}
     clock.seconds += 2
     offset = made.latestOffset(made.initialOffset(), made.getDefaultReadLimit())
     read = json.dumps({**offset, "tick": offset["tick"] - 1, "index": 4, "rows": 194})
-    assert rows_waiting(made._settings, read, clock.seconds) == 6
-    assert rows_waiting(made._settings, json.dumps(offset), clock.seconds + 1) == 100
-    assert rows_waiting(finite._settings, json.dumps(offset), clock.seconds + 9) == 50
+    assert rows_waiting(endless, read, clock.seconds) == 6
+    assert rows_waiting(endless, json.dumps(offset), clock.seconds + 1) == 100
+    assert rows_waiting(of_250, json.dumps(offset), clock.seconds + 9) == 50
     for other in ("-", '{"logOffset": 3}', "[]", '{"tick": null, "index": 0, "rows": 0}'):
-        assert rows_waiting(made._settings, other, clock.seconds) is None
+        assert rows_waiting(endless, other, clock.seconds) is None
 
 
 def test_a_finite_stream_is_all_there_now_or_comes_as_time_passes(clock: _Clock) -> None:
@@ -181,11 +199,11 @@ def test_tasks_that_are_asked_for_are_made_for_few_tuples_too(clock: _Clock) -> 
     assert max(rows) - min(rows) <= 1
 
 
-def test_a_reader_that_spark_has_left_ends_without_a_trace() -> None:
+def test_a_reader_that_spark_has_left_ends_without_a_trace(tmp_path: Path) -> None:
     """As PySpark drives it: `stop` is called while an error is on its way out."""
     code = (
-        "import sys, tests.spark_pure.test_generator_options as t\n"
-        "made = t.reader(t._Clock())\n"
+        "import pathlib, sys, tests.spark_pure.test_generator_options as t\n"
+        f"made = t.reader(t._Clock(pathlib.Path({str(tmp_path)!r})))\n"
         "made.stop()\n"
         "try:\n    raise {}\nfinally:\n    made.stop()\n"
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -203,7 +205,7 @@ def test_load_has_a_hump_in_the_morning_and_one_in_the_evening() -> None:
 
 
 @pytest.mark.slow
-def test_tasks_need_no_evenflow() -> None:
+def test_tasks_need_no_evenflow(tmp_path: Path) -> None:
     """The source is pickled by value: a process without Evenflow reads it, the same tuples."""
     import pyspark.cloudpickle
 
@@ -212,7 +214,10 @@ def test_tasks_need_no_evenflow() -> None:
     for module in (generators, generator_source):
         pyspark.cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     made = settings("meters", start="2026-01-05", rate="100")
-    pickled = pyspark.cloudpickle.dumps((generator_source.GeneratorSource, made))  # type: ignore[no-untyped-call]
+    clock = tmp_path / "begin.json"
+    clock.write_text(json.dumps({name: made[name] for name in begin(made, NOW_US)}))
+    told = {**made, "clock_file": str(clock)}
+    pickled = pyspark.cloudpickle.dumps((generator_source.GeneratorSource, told))  # type: ignore[no-untyped-call]
     code = (
         "import json, pickle, sys\n"
         "sys.modules['evenflow'] = None\n"
@@ -221,6 +226,7 @@ def test_tasks_need_no_evenflow() -> None:
         "reader = pickle.loads(__import__('pyspark.cloudpickle').cloudpickle.dumps(reader))\n"
         "parts = reader.partitions({'tick': 0, 'index': 0, 'rows': 0},\n"
         "                          {'tick': 10, 'index': 3, 'rows': 103})\n"
+        "__import__('os').remove(made['clock_file'])\n"
         "rows = [r for p in parts for b in reader.read(p) for r in b.to_pylist()]\n"
         "print(len(rows), rows[-1]['id'], rows[-1]['kwh'], rows[-1]['meter'])\n"
     )

@@ -103,6 +103,7 @@ def status_text(found: Status) -> str:
     queries: Mapping[str, Any] = found.get("queries", {})
     rows = [_row(name, query) for name, query in queries.items()]
     running = "running" if found.get("running") else "stopped"
+    running = "starting" if found.get("starting") else running
     running = "paused" if found.get("paused") else running
     lines = [f"{found.get('flow')}: {running}, {len(rows)} queries", text_table(headers, rows)]
     if found.get("units"):
@@ -110,7 +111,7 @@ def status_text(found: Status) -> str:
     lines += [f"{name} {trouble}" for name, q in queries.items() for trouble in _troubles(q)]
     if any(query.get("share_kept", 1.0) < 1.0 for query in queries.values()):
         lines.append(f"fairness {found.get('fairness')}: Jain's index of the shares kept")
-    lines += _control_lines(found.get("control") or {})
+    lines += _control_lines(found.get("control") or {}, running=bool(found.get("running")))
     lines += [
         f"source {name} fails, next try in {cell_text(each.get('retry_seconds'))} s: "
         f"{each.get('reason')}"
@@ -120,7 +121,7 @@ def status_text(found: Status) -> str:
     return "\n".join(lines)
 
 
-def _control_lines(control: Mapping[str, Any]) -> list[str]:
+def _control_lines(control: Mapping[str, Any], *, running: bool) -> list[str]:
     """Return how the control loop stands, if there is something to say."""
     state = control.get("state")
     if state in (None, "off"):
@@ -128,8 +129,11 @@ def _control_lines(control: Mapping[str, Any]) -> list[str]:
     if state == "dead":
         return [f"the control loop has ended: {control.get('reason')}"]
     mode = " (dry run)" if control.get("shed") == "dry-run" else ""
+    if state == "preparing":
+        return [f"control{mode}: {control.get('reason')}"]
     if control.get("capacity") is None:
-        return [f"control{mode}: waits, {control.get('reason')}"]
+        # A flow that has stopped waits for nothing.
+        return [] if not running else [f"control{mode}: waits, {control.get('reason')}"]
     line = (
         f"control{mode}: {state}, load {cell_text(control.get('load'))} of "
         f"{cell_text(control.get('capacity'))}"

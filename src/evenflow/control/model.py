@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import TYPE_CHECKING
 
+from evenflow.control.demand import gets_nothing
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -27,6 +29,9 @@ READING, TRUNK = "reading ", "trunk "
 """Items of a unit that are no query's: no query has such a name."""
 LEAST_SPAN = 1.4
 """How many times what a batch takes without rows it must be allowed to take."""
+MOST_FIXED = 0.5
+"""Share of the time that batches may take without rows. If those of all units take more, as they do
+on a slow machine, or where there are many, all come less often: no gate makes them shorter."""
 LEAST_CAPACITY = 0.05
 """Share of the cores that is left for rows, however much batches take without them."""
 
@@ -235,13 +240,23 @@ def flow_model(
 ) -> FlowModel:
     """Return the model of a flow as it stands."""
     gates = _gates(facts)
-    units = tuple(
+    units = [
         calibrated_unit(unit, facts, costs, corrections[unit.id].fixed, gates).corrected(
             corrections[unit.id], cores
         )
         for unit in facts.units
+    ]
+    crowding = sum(
+        made.fixed / made.span
+        for unit, made in zip(facts.units, units, strict=True)
+        if not gets_nothing(unit, facts.at)
     )
-    return FlowModel(units=units, cores=cores)
+    if crowding > MOST_FIXED:
+        units = [
+            replace(made, span=_longer_span(unit, facts, made, crowding / MOST_FIXED))
+            for unit, made in zip(facts.units, units, strict=True)
+        ]
+    return FlowModel(units=tuple(units), cores=cores)
 
 
 def _gates(facts: FlowFacts) -> dict[str, tuple[str, ...]]:
@@ -344,10 +359,32 @@ def _part(gate: tuple[str, ...], own: float, facts: FlowFacts) -> Part:
 
 def _span(unit: UnitFacts, facts: FlowFacts, fixed: float) -> float:
     """Return how long batches should take: as often as asked, unless they cannot be so short."""
-    tightest = facts.tightest(unit.queries)
-    # An answer is as old as two or three batches, when its tuples came as the first of them began.
+    most, allowed = fixed / MOST_FIXED, _allowed(unit, facts)
     # A deadline that leaves no time for rows is missed anyway, and must not make them too short.
-    most, batches = 2 * fixed, 1 + unit.batches_before
-    if tightest is not None and tightest / batches >= LEAST_SPAN * fixed:
-        most = min(most, tightest / batches)
+    if allowed is not None and allowed >= LEAST_SPAN * fixed:
+        most = min(most, allowed)
     return max(unit.every, most)
+
+
+def _longer_span(unit: UnitFacts, facts: FlowFacts, made: UnitModel, times: float) -> float:
+    """Return how long batches should take beside many others: longer, unless deadlines forbid.
+
+    Args:
+        unit: The unit.
+        facts: The look.
+        made: Its model.
+        times: How many times longer those of all units had to be, to leave time for rows.
+    """
+    allowed = _allowed(unit, facts)
+    if allowed is None or allowed < LEAST_SPAN * times * made.fixed:
+        return times * made.span
+    return max(made.span, min(times * made.span, allowed))
+
+
+def _allowed(unit: UnitFacts, facts: FlowFacts) -> float | None:
+    """Return how long batches may take for the tightest deadline; None if there is none.
+
+    An answer is as old as two or three of them, when its tuples came as the first began.
+    """
+    tightest = facts.tightest(unit.queries)
+    return None if tightest is None else tightest / (1 + unit.batches_before)

@@ -79,6 +79,8 @@ class Control:
         self._clock = clock
         self._look_at = look_at
         self._survey = survey
+        self._surveys = False
+        """The survey is being made."""
         self._plans = plans
         self._config = replace(config or LoopConfig(), dry_run=mode is Mode.DRY_RUN)
         self._surveyed = Survey(costs=Costs(), cores=self._config.cores)
@@ -111,7 +113,9 @@ class Control:
         if self._mode is Mode.OFF:
             return
         if self._survey is not None:
+            self._surveys = True
             self._surveyed = self._survey(run)
+            self._surveys = False
             self._config = replace(self._config, cores=self._surveyed.cores)
         self._journal = Journal(self._state)
         self._core = ControlLoop(
@@ -142,6 +146,9 @@ class Control:
 
     def report(self) -> dict[str, Any]:
         """Return how the loop stands, for the status object."""
+        if self._surveys:
+            why = "what tuples cost is measured, which takes a minute at most"
+            return {"shed": self._mode.value, "state": "preparing", "reason": why}
         if self._core is None:
             return {"shed": self._mode.value, "state": "off"}
         told = loop_report(self._core.snapshot(), self._surveyed.costs, self._clock())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evenflow.errors import ConfigError, EvenflowError
+from evenflow.errors import ConfigError, EvenflowError, StateError
 from evenflow.spark.state.manifest import options_from_json
 
 if TYPE_CHECKING:
@@ -22,7 +22,11 @@ def answer(run: Run, request: Mapping[str, Any]) -> Any:
     """
     match request:
         case {"ask": "status"}:
-            return run.status(exact=bool(request.get("exact")))
+            return run.status(exact=bool(request.get("exact")) and not run.starting)
+        case {"ask": "stop"}:
+            run.stop_asked.set()
+        case {"ask": str()} if run.starting:
+            raise StateError(f"flow {run.spec.name} has not started yet", "see evenflow status")
         case {"ask": "subscribe", "name": str(name), "query": {"sql": str(sql)} as query}:
             run.subscribe(name, sql, **_options(query))
         case {"ask": "unsubscribe", "name": str(name)}:
@@ -31,8 +35,6 @@ def answer(run: Run, request: Mapping[str, Any]) -> Any:
             run.pause(name)
         case {"ask": "resume", "name": str() | None as name}:
             run.resume(name)
-        case {"ask": "stop"}:
-            run.stop_asked.set()
         case _:
             raise ConfigError(f"a flow cannot be asked to {str(request.get('ask'))[:40]}")
     return {}

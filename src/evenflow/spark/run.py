@@ -35,6 +35,7 @@ from evenflow.spark.state.directory import StateDirectory, new_state_id
 from evenflow.spark.state.manifest import Manifest, read_manifest
 from evenflow.spark.state.sealed import write_json
 from evenflow.spark.supervisor import Supervisor
+from evenflow.spark.unit.checkpoint import has_begun
 from evenflow.spark.unit.unit_run import Surroundings
 from evenflow.spark.units import Units
 
@@ -96,6 +97,8 @@ class Run:
         self.also_told: dict[str, Callable[[], Any]] = {}
         """What the status has besides, by name: of whoever works beside the run."""
         self._beside: Beside | None = None
+        self.starting = True
+        """Its units have not been started: the flow can be asked how it stands, and to stop."""
         try:
             manifest = read_manifest(self._directory.manifest)
             if manifest is None:
@@ -138,12 +141,15 @@ class Run:
         """
         try:
             self._beside = beside
+            self._socket = ControlSocket(self._directory.path, partial(answer, self))
             if beside is not None:
                 beside.prepare(self)
+            if not available_now:
+                self._sources.begin_now(self._sources_read())
             self._sources.start(available_now=available_now)
             self._units.start(available_now=available_now)
             self._supervisor.start(retry=not available_now)
-            self._socket = ControlSocket(self._directory.path, partial(answer, self))
+            self.starting = False
             if beside is not None:
                 beside.start()
         except BaseException:
@@ -152,6 +158,15 @@ class Run:
             self._close()
             raise
         return self
+
+    def _sources_read(self) -> set[str]:
+        """Return sources of which some unit has planned a batch, in this process or before."""
+        return {
+            source
+            for each in self.runs
+            if has_begun(each.directory.checkpoint)
+            for source in each.unit.sources
+        }
 
     def wait(
         self,
@@ -427,6 +442,7 @@ class Run:
                 exact=exact,
                 running=running,
             )
+        status["starting"] = running and self.starting
         return status | {name: tell() for name, tell in self.also_told.items()}
 
 

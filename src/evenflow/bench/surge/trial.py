@@ -108,14 +108,10 @@ def measure(session: SparkSession, trial: Trial, costs: Any) -> dict[str, Any]:
         sinks, state = folder / "out", folder / "state"
         spec = surge_spec(sinks, trial.source, every=trial.every, deadline=trial.deadline)
         run = Run(spec, session, state)
+        control = _control(trial, state, costs)
+        run.start(beside=control)
         begun = json.loads((StateDirectory(state).feed(SOURCE) / "begin.json").read_text())
         surge = trial.surge(begun["first_tick"])
-        control = _control(trial, state, costs)
-        if control is not None:
-            control.prepare(run)
-        run.start()
-        if control is not None:
-            control.start()
         left = trial.after_seconds if control is not None else trial.deadline
         time.sleep(max(0.0, surge.end + left - time.time()))
         batches = _batches(run)

@@ -23,7 +23,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from evenflow.spark.source import generators
-from evenflow.spark.source.generators import TICK_US, Place, make_generator
+from evenflow.spark.source.generators import TICK_US, Generator, Place, make_generator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,7 +62,7 @@ def rows_waiting(settings: dict[str, Any], offset: str, at: float) -> int | None
     """Return how many tuples are due and not read; None if that is no offset of a generator.
 
     Args:
-        settings: Of the generator.
+        settings: Of the generator, with its clock.
         offset: Up to where was read.
         at: Wall-clock seconds.
     """
@@ -86,15 +86,29 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._settings = settings
-        self._generator = make_generator(settings)
+        self._begun: dict[str, int] | None = None
+        self._made: Generator | None = None
         self._available_now = False
         self._due: int | None = None
         self._there: int | None = None
         """How many tuples there were when a batch was last asked for."""
 
+    @property
+    def _clock(self) -> dict[str, int]:
+        """When the stream began. Only on the driver: executors are told with their tasks."""
+        if self._begun is None:
+            self._begun = json.loads(Path(self._settings["clock_file"]).read_text())
+        return self._begun
+
+    @property
+    def _generator(self) -> Generator:
+        if self._made is None:
+            self._made = make_generator(self._settings | self._clock)
+        return self._made
+
     def initialOffset(self) -> dict[str, int]:
         """Return the offset before the first tuple."""
-        return {"tick": self._settings["first_tick"], "index": 0, "rows": 0}
+        return {"tick": self._clock["first_tick"], "index": 0, "rows": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return how many tuples a batch may have."""
@@ -144,14 +158,15 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         cuts = [self._generator.advance(first, last, rows * i // count)[0] for i in range(1, count)]
         places = [first, *cuts, Place(end["tick"], end["index"])]
         return [
-            InputPartition((a.tick, a.index, b.tick, b.index))
+            InputPartition((self._clock, (a.tick, a.index), (b.tick, b.index)))
             for a, b in itertools.pairwise(places)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Make the tuples of a task."""
-        tick, index, end_tick, end_index = partition.value
-        return self._generator.batches(Place(tick, index), Place(end_tick, end_index))
+        clock, start, end = partition.value
+        made = make_generator(self._settings | clock)
+        return made.batches(Place(*start), Place(*end))
 
     def stop(self) -> None:
         """End quietly if Spark has hung up: PySpark would tell so with a trace in the terminal."""
@@ -160,7 +175,7 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _due_tick(self) -> int:
         """Return the first tick that has not passed yet."""
-        return (time.time_ns() // 1000 - int(self._settings["wall_us"])) // TICK_US
+        return (time.time_ns() // 1000 - self._clock["wall_us"]) // TICK_US
 
 
 def _told_limit(file: str | None) -> int:

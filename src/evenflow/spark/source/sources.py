@@ -38,7 +38,7 @@ from evenflow.spark.source.row_table import RowTables
 from evenflow.spark.state.sealed import write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -67,6 +67,9 @@ class Sources:
         self._directory = directory
         self._feeds: dict[str, Feed] = {}
         self._settings: dict[str, str] = {}
+        """Of the sources of ours that are open."""
+        self._clocks: dict[str, dict[str, Any]] = {}
+        """The same, with when they began, of those that were asked for."""
         self._started: bool | None = None
         """What `start` was called with, if it was."""
 
@@ -117,6 +120,15 @@ class Sources:
             rows = RowTables(owner, table.schema).table(list(reader.data))
             return self._session.createDataFrame(rows, struct(table.schema))
         return _load(owner, self._session.read, reader.format, reader.options, table)
+
+    def begin_now(self, read: Collection[str]) -> None:
+        """Let the clocks of sources of ours begin: units start only now.
+
+        Args:
+            read: Sources of which a unit has read before. Their clocks go on.
+        """
+        for source in self._settings.keys() - set(read):
+            self._begin(source, json.loads(self._settings[source]))
 
     def start(self, *, available_now: bool) -> None:
         """Begin to feed sources that this process feeds; finite ones completely if `available_now`.
@@ -174,7 +186,9 @@ class Sources:
         if source.name not in self._settings:
             tasks = self._session.sparkContext.defaultParallelism
             settings = generator_settings(reader.format, reader.options, tasks)
-            settings.update(self._begin(source.name, settings))
+            settings["clock_file"] = str(self._clock_file(source.name))
+            if not self._clock_file(source.name).exists():
+                self._begin(source.name, settings)
             limit = self._limit_file(source.name)
             # That of a process which was killed: nobody would take it away any more.
             limit.unlink(missing_ok=True)
@@ -203,29 +217,36 @@ class Sources:
 
     def clock(self, source: str) -> float | None:
         """Return the wall-clock seconds of tick 0 of a source of ours, by which it is due."""
-        settings = self._settings.get(source)
-        return None if settings is None else json.loads(settings)["wall_us"] / 1e6
+        if source not in self._settings:
+            return None
+        return int(self._with_clock(source)["wall_us"]) / 1e6
 
     def waiting(self, source: str, offset: str, at: float) -> int | None:
         """Return how many tuples wait behind an offset, if that is known at any time.
 
         Sources of ours know it. Of others Spark asks when a batch begins, and tells at its end.
         """
-        settings = self._settings.get(source)
-        if settings is None:
+        if source not in self._settings:
             return None
-        return generator_source.rows_waiting(json.loads(settings), offset, at)
+        return generator_source.rows_waiting(self._with_clock(source), offset, at)
 
     def _limit_file(self, source: str) -> Path:
         return self._directory.feed(source) / "limit.txt"
 
-    def _begin(self, source: str, settings: dict[str, Any]) -> dict[str, int]:
-        """Return when the stream began, which is the same for all units and all later runs."""
-        kept = self._directory.feed(source) / "begin.json"
-        if not kept.exists():
-            write_json(kept, begin(settings, time.time_ns() // 1000))
-        found: dict[str, int] = json.loads(kept.read_text())
-        return found
+    def _clock_file(self, source: str) -> Path:
+        """Return the file of when a stream began: the same for all units and all later runs."""
+        return self._directory.feed(source) / "begin.json"
+
+    def _begin(self, source: str, settings: Mapping[str, Any]) -> None:
+        write_json(self._clock_file(source), begin(settings, time.time_ns() // 1000))
+        self._clocks.pop(source, None)
+
+    def _with_clock(self, source: str) -> dict[str, Any]:
+        """Return the settings of a source of ours, with when it began."""
+        if source not in self._clocks:
+            clock = json.loads(self._clock_file(source).read_text())
+            self._clocks[source] = {**json.loads(self._settings[source]), **clock}
+        return self._clocks[source]
 
     # What this process feeds.
 

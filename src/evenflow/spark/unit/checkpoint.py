@@ -29,6 +29,11 @@ def next_batch(checkpoint: Path) -> int:
     return planned[-1] + 1 if planned[-1] in _numbers(checkpoint / "commits") else planned[-1]
 
 
+def has_begun(checkpoint: Path) -> bool:
+    """Whether a batch has been planned, or the checkpoint was made from that of another unit."""
+    return bool(_numbers(checkpoint / "offsets"))
+
+
 def is_planned(checkpoint: Path, batch: int) -> bool:
     """Whether a batch has been planned: it may have begun, and is done again if it has."""
     return (checkpoint / "offsets" / str(batch)).exists()
