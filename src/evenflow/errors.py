@@ -5,6 +5,7 @@ EvenflowError
 │   ├── ConfigError              a setting or a file is wrong
 │   │   ├── FileError            a file has several faults, each an error of its own
 │   │   └── NetworkError         a network, or rates, gates or plans given for it: carries the place
+│   ├── UsageError               a command line is wrong
 │   ├── QueryError               a query is wrong: carries its name and the place in its text
 │   ├── StateError               the state directory is in use, damaged or of another version
 │   └── ChangedQueryError        a known name now has other SQL
@@ -82,6 +83,12 @@ class NetworkError(ConfigError):
     def __str__(self) -> str:
         where = ".".join(str(key)[:80] for key in self.place)
         return f"{where}: {self.message}" if where else self.message
+
+
+class UsageError(UserError):
+    """A command line lacks something, or has a word or value that makes no sense."""
+
+    code = "usage"
 
 
 class QueryError(UserError):

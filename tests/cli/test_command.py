@@ -174,12 +174,30 @@ def test_bad_input_exits_with_2_and_nothing_on_stdout(invoke: Invoke, tmp_path: 
         ["compare", "a", "--rows", "many"],
         ["run", "a", "--for", "soon"],
         ["bench", "nonsense"],
+        ["shed", "nonsense"],
+        ["shed", "solve", "a"],
+        ["shed", "plan", "a", "--max", "in=1", "--out", "b", "--epsilon", "much"],
     ],
 )
-def test_usage_errors_exit_with_2(invoke: Invoke, words: list[str]) -> None:
+def test_usage_errors_are_one_line_and_a_hint(invoke: Invoke, words: list[str]) -> None:
     result = invoke(*words)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr
+    error, hint = result.stderr.splitlines()
+    assert error.startswith("error[")
+    assert hint.startswith("  hint: ")
+
+
+def test_a_missing_option_is_named(invoke: Invoke) -> None:
+    error, hint = invoke("shed", "solve", "a").stderr.splitlines()
+    assert error == "error[usage]: Missing option '--rates'"
+    assert hint.endswith("shed solve --help")
+
+
+@pytest.mark.parametrize("words", [[], ["shed"]])
+def test_without_a_command_the_help_is_shown(invoke: Invoke, words: list[str]) -> None:
+    result = invoke(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("Usage:")
 
 
 def test_schema_prints_the_json_schema(invoke: Invoke) -> None:

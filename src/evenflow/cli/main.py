@@ -21,10 +21,12 @@ from evenflow.cli.run import run
 from evenflow.cli.setup import setup
 from evenflow.cli.shed.commands import shed_app
 from evenflow.cli.status import status
+from evenflow.cli.usage import Commands
 
 # Without markup typer does not import rich, which would double the time of --help.
 app = typer.Typer(
     name="evenflow",
+    cls=Commands,
     help="Many continuous queries on Spark Structured Streaming, run as one shared graph.",
     epilog="Exit codes: 0 ok, 1 failure, 2 usage or bad input, 3 something is quarantined.",
     no_args_is_help=True,

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from evenflow.cli.yaml_text import Document, KeyPath
 
 MAX_FAULTS = 20
+KINDS = {
+    "flow file": ({"flow", "sources"}, "evenflow explain FLOW --network writes its network file"),
+    "network file": ({"nodes", "operators"}, "evenflow shed works on it"),
+    "file of plans": ({"kind", "checksum"}, "evenflow shed select chooses from it"),
+}
+"""Files of ours: keys that only they have, and what to do with one in the wrong place."""
 
 
 def check_version(document: Document, kind: str, version: int) -> None:
@@ -25,6 +31,9 @@ def check_version(document: Document, kind: str, version: int) -> None:
         ConfigError: It is one of these.
     """
     data = document.data
+    for other, (known_by, hint) in KINDS.items():
+        if other != kind and isinstance(data, dict) and known_by <= data.keys():
+            raise document.error((), f"a {other}, not a {kind}", hint)
     if not isinstance(data, dict) or "evenflow" not in data:
         raise document.error((), f"not a {kind}", f"begin it with evenflow: {version}")
     found = data["evenflow"]

@@ -246,17 +246,18 @@ def flow_model(
         )
         for unit in facts.units
     ]
-    crowding = sum(
-        made.fixed / made.span
-        for unit, made in zip(facts.units, units, strict=True)
-        if not gets_nothing(unit, facts.at)
-    )
-    if crowding > MOST_FIXED:
-        units = [
-            replace(made, span=_longer_span(unit, facts, made, crowding / MOST_FIXED))
-            for unit, made in zip(facts.units, units, strict=True)
-        ]
-    return FlowModel(units=tuple(units), cores=cores)
+    return FlowModel(units=tuple(_spaced(facts, units)), cores=cores)
+
+
+def _spaced(facts: FlowFacts, units: list[UnitModel]) -> list[UnitModel]:
+    """Return units with batches that come less often, if all together would leave too little."""
+    pairs = list(zip(facts.units, units, strict=True))
+    running = [made for unit, made in pairs if not gets_nothing(unit, facts.at)]
+    crowding = sum(made.fixed / made.span for made in running)
+    if crowding <= MOST_FIXED:
+        return units
+    times, turn = crowding / MOST_FIXED, sum(made.fixed for made in running)
+    return [replace(own, span=_longer_span(unit, facts, own, times, turn)) for unit, own in pairs]
 
 
 def _gates(facts: FlowFacts) -> dict[str, tuple[str, ...]]:
@@ -366,7 +367,9 @@ def _span(unit: UnitFacts, facts: FlowFacts, fixed: float) -> float:
     return max(unit.every, most)
 
 
-def _longer_span(unit: UnitFacts, facts: FlowFacts, made: UnitModel, times: float) -> float:
+def _longer_span(
+    unit: UnitFacts, facts: FlowFacts, made: UnitModel, times: float, turn: float
+) -> float:
     """Return how long batches should take beside many others: longer, unless deadlines forbid.
 
     Args:
@@ -374,9 +377,10 @@ def _longer_span(unit: UnitFacts, facts: FlowFacts, made: UnitModel, times: floa
         facts: The look.
         made: Its model.
         times: How many times longer those of all units had to be, to leave time for rows.
+        turn: What a batch of each unit takes without rows, in all.
     """
     allowed = _allowed(unit, facts)
-    if allowed is None or allowed < LEAST_SPAN * times * made.fixed:
+    if allowed is None or allowed < LEAST_SPAN * turn:
         return times * made.span
     return max(made.span, min(times * made.span, allowed))
 
