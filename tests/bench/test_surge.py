@@ -318,3 +318,9 @@ def test_bars_of_the_surge(change: dict[str, float | None], missed: int) -> None
 def test_counts_that_are_not_exact_are_told_of_every_method() -> None:
     lines = verdict({"cases": [{**GOOD, "method": "limits", "counts_exact": False}]})
     assert lines == ["limits at 10 times: counts are not exact"]
+
+
+def test_a_machine_that_changed_its_speed_is_told() -> None:
+    (line,) = verdict({"capacities": [4_000.0, 3_000.0], "cases": []})
+    assert line.startswith("capacity 4,000 rows/s before, 3,000 after (-25%)")
+    assert verdict({"capacities": [4_000.0], "cases": []}) == []

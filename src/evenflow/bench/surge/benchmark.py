@@ -41,34 +41,45 @@ def run(*, quick: bool, on_step: Callable[[str], None], only: Only | None = None
     if not methods:
         raise UserError("there is no such case", f"cases: {', '.join(METHODS)}")
     on_step("surge: saturated, for the capacity and the true costs")
-    cases = []
-    for case in _quickly(methods, on_step) if quick else _one_by_one(methods, on_step):
-        on_step(f"surge: {_case_told(case)}")
-        cases.append(case)
+    cases, capacities = [], []
+    for found in _quickly(methods) if quick else _one_by_one(methods, on_step):
+        if "method" in found:
+            on_step(f"surge: {_case_told(found)}")
+            cases.append(found)
+        else:
+            costs = TrueCosts(**found["true"])
+            on_step(f"surge: {_told(costs)}")
+            capacities.append(round(costs.capacity, 1))
     cases.sort(key=lambda case: (case["surge"], METHODS.index(case["method"])))
-    return {"bench": "surge", "cases": cases}
+    return {"bench": "surge", "capacities": capacities, "cases": cases}
 
 
 def _one_by_one(methods: Sequence[str], on_step: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-    """Yield the cases of trials in processes of their own."""
+    """Yield true costs and the cases of trials, all in processes of their own.
+
+    Costs are measured again at the end: a machine that is shared changes its speed.
+    """
     (known,) = results_of(_CHILD, {"effort": asdict(FULL_EFFORT)})
-    costs = TrueCosts(**known["true"])
-    on_step(f"surge: {_told(costs)}")
+    yield known
+    costs, environment = TrueCosts(**known["true"]), {BLOCKS: repr(known["blocks"])}
     for times in SURGES:
         best = optimum(costs, WEIGHTS, times, FULL.every)
         for method in methods:
             on_step(f"surge: {method} at {times} times the capacity")
             trial = replace(FULL, method=method, times=times, capacity=costs.capacity, optimum=best)
             task = {"trial": asdict(trial), "costs": known["calibrated"]}
-            yield from results_of(_CHILD, task, environment={BLOCKS: repr(known["blocks"])})
+            yield from results_of(_CHILD, task, environment=environment)
+    on_step("surge: saturated again, to see whether the machine has kept its speed")
+    yield from results_of(_CHILD, {"effort": asdict(FULL_EFFORT)}, environment=environment)
 
 
-def _quickly(methods: Sequence[str], on_step: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-    """Yield the cases of trials in one process, `none` last: its batches take too long to wait."""
+def _quickly(methods: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield true costs and the cases of trials in one process.
+
+    `none` is the last: its batches take too long to wait for.
+    """
     trials = [asdict(replace(QUICK, method=method)) for method in reversed(methods)]
-    results = results_of(_CHILD, {"effort": asdict(QUICK_EFFORT), "trials": trials})
-    on_step(f"surge: {_told(TrueCosts(**next(results)['true']))}")
-    yield from results
+    return results_of(_CHILD, {"effort": asdict(QUICK_EFFORT), "trials": trials})
 
 
 def _told(costs: TrueCosts) -> str:
@@ -96,6 +107,10 @@ def verdict(report: dict[str, Any]) -> list[str]:
         for (method, times), case in cases.items()
         if not case["counts_exact"]
     ]
+    if len(report.get("capacities", ())) > 1:
+        before, after = report["capacities"]
+        change = f"{before:,.0f} rows/s before, {after:,.0f} after ({after / before - 1:+.0%})"
+        lines.append(f"capacity {change}: the optimum is that of the costs before")
     return lines if planned is None else lines + _bars(planned, uniform)
 
 
