@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.explorer import visit_all
 
+from evenflow.control import budget
 from evenflow.control import loop as loop_module
 from evenflow.control.config import LoopConfig
 from evenflow.control.decision import SetGates
@@ -21,6 +22,7 @@ from evenflow.model.costs import Costs, QueryCost
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
+    from types import ModuleType
 
     from tests.explorer import Step
 
@@ -172,17 +174,22 @@ def test_it_settles_open_when_load_is_low() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("fault", "value", "found"),
+    ("module", "fault", "value", "found"),
     [
-        ("MINUTE", 0.0, "too many changes"),
-        ("CHANGING", frozenset(), "."),
-        ("_dropping", lambda gates: {name: kept / 2 for name, kept in gates.items()}, "."),
+        (budget, "MINUTE", 0.0, "too many changes"),
+        (loop_module, "CHANGING", frozenset(), "."),
+        (
+            loop_module,
+            "dropping",
+            lambda gates: {name: kept / 2 for name, kept in gates.items()},
+            ".",
+        ),
     ],
     ids=["the limit is forgotten", "two changes at once", "gates are halved"],
 )
 def test_the_search_finds_faults(
-    fault: str, value: object, found: str, monkeypatch: pytest.MonkeyPatch
+    module: ModuleType, fault: str, value: object, found: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop_module, fault, value)
+    monkeypatch.setattr(module, fault, value)
     with pytest.raises((AssertionError, InternalError), match=found):
         visit_all(start(), steps, shape, most=20_000)

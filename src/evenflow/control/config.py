@@ -35,6 +35,10 @@ class LoopConfig:
     gain: float = 0.04
     """What wider gates must bring to be worth a change, for the value that is kept already."""
 
+    steadiness: float = 0.15
+    """What other gates must bring, for the value that narrower ones than those in force keep, where
+    several units run: less, and gates go to and fro between queries."""
+
     most_changes: int = 20
     """Per minute, of those that a batch has had. A few of them are kept back for surges and for
     opening at the end."""
@@ -73,7 +77,7 @@ class LoopConfig:
         for name in ("utilisation", "least_squeeze"):
             if not 0 < getattr(self, name) <= 1:
                 raise ConfigError(f"{name} must be above 0 and at most 1")
-        for name in ("tolerance", "margin", "gain"):
+        for name in ("tolerance", "margin", "gain", "steadiness"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 0 and below 1")
         if not 1 <= self.reserve < self.most_changes:

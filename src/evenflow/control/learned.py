@@ -26,7 +26,8 @@ IN_TIME = 0.7
 HEAVY = 1.5
 """How many times longer than without rows a batch must be for lateness to come of load."""
 ATTAINABLE = 1.2
-"""By how much what a batch takes without rows must fit into what a deadline leaves for it."""
+"""By how much what a batch of each unit takes without rows must fit into what a deadline leaves:
+they run side by side, and no gate makes them shorter."""
 LONG = 3.0
 """How many times its span a batch must take to be acted on although it may be cold."""
 MOST_HISTORY = 64
@@ -54,6 +55,10 @@ class GateHistory:
         self._since.append(max(at, self.changed_at))
         self._gates.append(dict(gates))
         del self._since[:-MOST_HISTORY], self._gates[:-MOST_HISTORY]
+
+    def begin_anew(self, at: float) -> None:
+        """Keep the newest ones only, as if they had come into force now: the clock was set back."""
+        self._since, self._gates = [at], [self.now]
 
     def of(self, batch: Batch) -> Mapping[str, float]:
         """Return the gates that a batch ran with."""
@@ -88,6 +93,10 @@ class Learned:
         self._judged_at = float("-inf")
         self._excused_at = float("-inf")
         """When a unit was seen last that caught up: the answers after that are late as well."""
+
+    def begin_anew(self, now: float) -> None:
+        """Judge answers from now on only: the clock was set back."""
+        self._judged_at = self._excused_at = now
 
     def warming(self, facts: FlowFacts, model: FlowModel) -> Iterator[str]:
         """Yield what is missing because units have only begun.
@@ -200,13 +209,15 @@ class Learned:
         late: dict[str, None] = {}
         worst = 0.0
         stays_late = False
+        running = [own for u, own in zip(facts.units, model.units, strict=True) if _runs(u, facts)]
+        turn = sum(own.fixed for own in running)
         for unit, own in zip(facts.units, model.units, strict=True):
             settled = settled_at + 2 * own.span
             since = max(self._judged_at, settled)
             # The next answers of units whose batches come less often are not there to judge by.
             recent = max(settled, facts.at - 2 * max(own.span, unit.every))
             seconds = 0.0 if unit.last is None else unit.last.machine_seconds or 0.0
-            least = unit.batches_before * unit.every + ATTAINABLE * own.fixed
+            least = unit.batches_before * max(unit.every, turn) + ATTAINABLE * turn
             heavy = seconds > HEAVY * own.fixed
             for name in unit.queries:
                 used = _deadline_used(facts.queries[name], since, least)
@@ -227,6 +238,10 @@ class Learned:
                 # Also if nothing is answered at all, perhaps because of what is held back.
                 self.squeeze = min(1.0, self.squeeze + PROBED)
         return tuple(late)
+
+
+def _runs(unit: UnitFacts, facts: FlowFacts) -> bool:
+    return not gets_nothing(unit, facts.at)
 
 
 def _lasts(unit: UnitFacts, now: float) -> float:

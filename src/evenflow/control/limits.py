@@ -68,7 +68,7 @@ class Limits:
         following = {unit.id: _next_gates(unit, gates) for unit in facts.units}
         held = view.model.load(view.pressure, _widest(following.values())) <= view.capacity
         for unit, own in zip(facts.units, view.model.units, strict=True):
-            most = _most_rows(view, own, following[unit.id])
+            most = _most_rows(view, own, following)
             arriving = ROOM * view.rates[unit.id] * own.span if fits else 0.0
             planned = view.pressure[unit.id] * view.spans[unit.id] if held else 0.0
             least = max(arriving, planned)
@@ -86,10 +86,20 @@ class Limits:
                 yield SetLimit(source=source, rows=limit)
 
 
-def _most_rows(view: View, unit: UnitModel, gates: Mapping[str, float]) -> float:
-    """Return how many rows a batch can have and take no longer than it may."""
-    per_row = view.model.work(unit, 1.0, gates)
-    return max(0.0, SPANS * unit.span - unit.fixed) / per_row if per_row > 0 else MOST_ROWS
+def _most_rows(view: View, unit: UnitModel, following: Mapping[str, Mapping[str, float]]) -> float:
+    """Return how many rows a batch can have and take no longer than it may.
+
+    Units with a source in common read the same rows, and share the machine meanwhile.
+    """
+    beside = [
+        other
+        for other in view.model.units
+        if other.id == unit.id
+        or (set(other.sources) & set(unit.sources) and view.rates.get(other.id, 0.0) > 0)
+    ]
+    per_row = sum(view.model.work(other, 1.0, following[other.id]) for other in beside)
+    seconds = SPANS * unit.span - sum(other.fixed for other in beside)
+    return max(0.0, seconds) / per_row if per_row > 0 else MOST_ROWS
 
 
 def _next_gates(unit: UnitFacts, gates: Mapping[str, float]) -> dict[str, float]:

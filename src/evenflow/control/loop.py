@@ -14,11 +14,13 @@ answer to one change, or one that comes after it was given up, is ignored: the n
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from evenflow.control.budget import Budget
 from evenflow.control.catching_up import CatchingUp
 from evenflow.control.decision import Act, Decision, Effect, Outcome, Record, SetGates
+from evenflow.control.fractions import LEAST_CHANGE, alike, dropping
 from evenflow.control.learned import GateHistory, Learned
 from evenflow.control.limits import Limits
 from evenflow.control.plans import Choice, Plans
@@ -34,9 +36,6 @@ if TYPE_CHECKING:
     from evenflow.control.kept import Kept
     from evenflow.model.costs import Costs
 
-MINUTE = 60.0
-LEAST_CHANGE = 0.005
-"""Fractions that differ by less are the same."""
 MEASURING = 10.0
 """After so many spans the effect of a decision is what was seen until then."""
 _STORY_LENGTH = 32
@@ -112,7 +111,7 @@ class ControlLoop:
         """Set if and only if the state is one of CHANGING."""
         self._measured: _Change | None = None
         """The last change, until its effect is known."""
-        self._changes: deque[float] = deque()
+        self._budget = Budget(config.most_changes)
         self._recent: deque[tuple[float, Mapping[str, float]]] = deque()
         """Pressure of the looks since load last exceeded the capacity, or gates changed."""
         self._piled = False
@@ -128,6 +127,8 @@ class ControlLoop:
 
     def observe(self, facts: FlowFacts, now: float) -> list[Effect]:
         """Take one look."""
+        if now < self._seen_at - self._config.answer_within:
+            self._begin_anew(now)
         self._seen_at = now
         effects = self._give_up(now)
         self._gaps = self._missing(facts, now)
@@ -169,6 +170,8 @@ class ControlLoop:
         """Take what became of a change."""
         if self._pending is None or self._pending.decision.number != number:
             return []
+        if error is not None:
+            self._budget.give_back()
         return self._settle(now, error)
 
     def next_deadline(self) -> float | None:
@@ -184,7 +187,7 @@ class ControlLoop:
             gaps=self._gaps,
             pending=None if self._pending is None else self._pending.decision.number,
             decisions=self._number,
-            changes=tuple(at for at in tuple(self._changes) if self._seen_at - at < MINUTE),
+            changes=self._budget.since(self._seen_at),
             squeeze=self._learned.squeeze,
             corrections=tuple(
                 (unit.id, unit.fixed, unit.factor) for unit in (model.units if model else ())
@@ -202,9 +205,20 @@ class ControlLoop:
         shut = self._state not in (State.OPEN, State.CLOSING)
         assert bool(self._history.now) == shut, (self._state, self._history.now)
         assert all(0.0 <= kept < 1.0 for kept in self._history.now.values())
-        assert len(self._changes) <= self._config.most_changes
+        assert len(self.snapshot().changes) <= self._config.most_changes
         assert self._config.least_squeeze <= self._learned.squeeze <= 1.0
         assert not (self._config.dry_run and self._pending is not None)
+
+    def _begin_anew(self, now: float) -> None:
+        """The clock was set back: no time from before says anything."""
+        for history in (self._history, self._real):
+            history.begin_anew(now)
+        self._learned.begin_anew(now)
+        self._budget.begin_anew()
+        self._recent.clear()
+        self._measured = None
+        if self._pending is not None:
+            self._pending = replace(self._pending, at=now)
 
     # Facts.
 
@@ -217,7 +231,7 @@ class ControlLoop:
 
     def _believe(self, facts: FlowFacts) -> None:
         """Take over the gates that are in force, if they are not those that were set."""
-        found = _dropping(facts.gates)
+        found = dropping(facts.gates)
         if found == self._real.now:
             return
         self._real.put(found, facts.at)
@@ -275,6 +289,7 @@ class ControlLoop:
         if view.load > view.capacity * (1 + config.tolerance):
             self._recent.clear()
             choice = self._plans.choose(view.model, view.pressure, view.capacity)
+            choice = self._steady(view, choice)
             if view.model.load(view.pressure, choice.keep) >= view.load * (1 - LEAST_CHANGE):
                 return []  # as low as may be already
             return self._change(facts, view, choice, why_drops(view, choice), now, spare=1)
@@ -287,6 +302,21 @@ class ControlLoop:
             return []
         spare = 0 if wider.is_open else self._config.reserve
         return self._change(facts, view, wider, why_wider(view, wider), now, spare=spare)
+
+    def _steady(self, view: View, choice: Choice) -> Choice:
+        """Return the gates in force, narrower, unless others bring clearly more.
+
+        Batches of several units begin at different times, so that it changes from look to look
+        which of them has the most rows, and with it whose queries are the cheapest to shut. Every
+        query would be shut now and then, and lose windows that nobody gains.
+        """
+        if not self._history.now or not view.is_of_several:
+            return choice
+        narrower = self._plans.narrower(view.model, view.pressure, view.capacity, self._history.now)
+        least = (1 - self._config.steadiness) * view.model.value(choice.keep)
+        if narrower is None or view.model.value(narrower.keep) < least:
+            return choice
+        return narrower
 
     def _is_below_floors(self, view: View) -> bool:
         """Whether somebody keeps less than its floor: a floor that is new, or gates set by hand."""
@@ -311,7 +341,8 @@ class ControlLoop:
             return choice
         if view.open_load <= room:
             return None  # all gates can open soon, in one change instead of two
-        if view.model.value(choice.keep) >= view.model.value(self._history.now) * (1 + config.gain):
+        gain = config.steadiness if view.is_of_several else config.gain
+        if view.model.value(choice.keep) >= view.model.value(self._history.now) * (1 + gain):
             return choice
         if view.at - since >= 2 * patience:
             choice = self._at_most(view, 2 * patience, view.capacity)
@@ -341,12 +372,8 @@ class ControlLoop:
             spare: Changes of this minute that must be left. Drops leave one, with which all gates
                 can be opened; they could stay shut for a minute otherwise.
         """
-        keep, before = _dropping(choice.keep), dict(self._history.now)
-        while self._changes and now - self._changes[0] >= MINUTE:
-            self._changes.popleft()
-        replaced = self._last_is_unused(facts)
-        counted = len(self._changes) - replaced
-        if _alike(keep, before) or counted + spare >= self._config.most_changes:
+        keep, before = dropping(choice.keep), dict(self._history.now)
+        if alike(keep, before) or not self._budget.allows(facts, now, spare=spare):
             return []
         effects = self._replace_measured(now)
         self._number += 1
@@ -362,9 +389,7 @@ class ControlLoop:
             expected=self._expected(view, choice),
             dry_run=self._config.dry_run,
         )
-        if replaced:
-            self._changes.pop()
-        self._changes.append(now)
+        self._budget.take(facts, now)
         self._recent.clear()
         self._piled = view.piled
         self._pending = _Change(decision=decision, at=now)
@@ -373,17 +398,6 @@ class ControlLoop:
         if self._config.dry_run:
             return [*effects, *self._settle(now, None)]
         return [*effects, SetGates(number=self._number, keep=keep)]
-
-    def _last_is_unused(self, facts: FlowFacts) -> bool:
-        """Whether no batch has had the gates of the last change: one that follows replaces it.
-
-        A surge shows bit by bit while a batch is under way; of gates that are set meanwhile it is
-        the last that count.
-        """
-        if not self._changes:
-            return False
-        last = self._changes[-1]
-        return not any(max(unit.ended_at, unit.started or 0.0) >= last for unit in facts.units)
 
     def _expected(self, view: View, choice: Choice) -> dict[str, Any]:
         load = view.model.load(view.pressure, choice.keep)
@@ -479,15 +493,4 @@ def _shows(batch: Batch, change: _Change) -> bool:
     """Whether a batch shows what a change did."""
     if batch.seconds is None or batch.began <= change.at:
         return False
-    return batch.gates is None or _alike(_dropping(batch.gates), change.decision.keep)
-
-
-def _dropping(gates: Mapping[str, float]) -> dict[str, float]:
-    return {name: kept for name, kept in sorted(gates.items()) if kept < 1.0}
-
-
-def _alike(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
-    if bool(one) != bool(other):
-        return False
-    names = {*one, *other}
-    return all(abs(one.get(n, 1.0) - other.get(n, 1.0)) < LEAST_CHANGE for n in names)
+    return batch.gates is None or alike(dropping(batch.gates), change.decision.keep)

@@ -49,7 +49,7 @@ class Choice:
     fits: bool
     """Whether the load fits with these gates. If not, they are as low as they may be."""
     method: str
-    """What found them: a method of `shed`, `open` or `floors`."""
+    """What found them: a method of `shed`, `open`, `floors`, or `steady`: narrower than before."""
     reason: str | None = None
     """Why it is not the best one, if it is not."""
 
@@ -143,6 +143,24 @@ class Plans:
             for name in part.queries
         }
         return Choice(keep=keep, fits=True, method=plan.method, reason=plan.reason)
+
+    def narrower(
+        self,
+        model: FlowModel,
+        rates: Mapping[str, float],
+        capacity: float,
+        keep: Mapping[str, float],
+    ) -> Choice | None:
+        """Return gates that go from given ones towards the floors, all alike, until they fit.
+
+        Returns:
+            None if not even the floors fit.
+        """
+        wide = {name: keep.get(name, 1.0) for part in model.parts() for name in part.queries}
+        least = {name: model.floors().get(name, 0.0) for name in wide}
+        if model.load(rates, least) > capacity:
+            return None
+        return _within(model, rates, capacity, least, Choice(keep=wide, fits=True, method="steady"))
 
     def prepare(self, model: FlowModel, rates: Mapping[str, float], capacity: float) -> None:
         """Make plans for a surge of all inputs together, if none were made for this shape."""

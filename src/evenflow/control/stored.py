@@ -115,10 +115,14 @@ def _find(run: Run, spec: FlowSpec, state: Path, say: Callable[[str], None]) -> 
         return kept or Costs()
     try:
         found = replace(_calibrated(run, spec, say), hashes=hashes)
-    except EvenflowError as exc:
+        write_sealed(state / FILE, found.as_json())
+    except (EvenflowError, OSError) as exc:
         say(f"costs are guessed, they could not be measured: {exc}")
         return kept or Costs()
-    write_sealed(state / FILE, found.as_json())
+    except KeyboardInterrupt:
+        if not run.stop_asked.is_set():
+            raise
+        return kept or Costs()  # nothing will run with them
     return found
 
 
@@ -127,7 +131,7 @@ def _calibrated(run: Run, spec: FlowSpec, say: Callable[[str], None]) -> Costs:
 
     folder = Path(tempfile.mkdtemp(prefix="evenflow-calibrate-"))
     try:
-        return calibrate(run.session, spec, folder, on_step=say)
+        return calibrate(run.session, spec, folder, on_step=say, stop=run.stop_asked)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

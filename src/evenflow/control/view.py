@@ -75,6 +75,11 @@ class View:
         return any(self.pressure[unit] > PILED * rate for unit, rate in self.rates.items())
 
     @property
+    def is_of_several(self) -> bool:
+        """Whether several units have something to do."""
+        return sum(rate > 0 for rate in self.rates.values()) > 1
+
+    @property
     def longest_span(self) -> float:
         """The longest time that batches of some unit should take."""
         return max((unit.span for unit in self.model.units), default=1.0)

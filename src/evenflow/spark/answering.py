@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from evenflow.graph.graph import QueryOptions
     from evenflow.spark.run import Run
 
+_PATIENCE_SECONDS = 10.0
+"""How long a flow may take to start until requests are refused: that it measures costs takes long,
+that units start does not."""
+
 
 def answer(run: Run, request: Mapping[str, Any]) -> Any:
     """Do what is asked, and return the answer.
@@ -22,10 +26,10 @@ def answer(run: Run, request: Mapping[str, Any]) -> Any:
     """
     match request:
         case {"ask": "status"}:
-            return run.status(exact=bool(request.get("exact")) and not run.starting)
+            return run.status(exact=bool(request.get("exact")) and run.started.is_set())
         case {"ask": "stop"}:
             run.stop_asked.set()
-        case {"ask": str()} if run.starting:
+        case {"ask": str()} if not run.started.wait(_PATIENCE_SECONDS):
             raise StateError(f"flow {run.spec.name} has not started yet", "see evenflow status")
         case {"ask": "subscribe", "name": str(name), "query": {"sql": str(sql)} as query}:
             run.subscribe(name, sql, **_options(query))

@@ -34,7 +34,7 @@ from evenflow.spark.compile.stack import Bounds, StackBuilder
 from evenflow.spark.compile.trunk import TrunkBuilder
 from evenflow.spark.compile.types import struct
 from evenflow.spark.gate.history import OPEN
-from evenflow.spark.interrupt import end_if_interrupted, put_off_interrupt
+from evenflow.spark.interrupt import AnyOf, end_if_interrupted, put_off_interrupt
 from evenflow.spark.processor_time import processor_seconds
 from evenflow.spark.record import record, recorded_files
 from evenflow.spark.session import is_one_process
@@ -122,6 +122,7 @@ def calibrate(
     rounds: int = ROUNDS,
     budget: float = BUDGET_SECONDS,
     on_step: Callable[[str], None] | None = None,
+    stop: threading.Event | None = None,
 ) -> Costs:
     """Return what the queries of a flow cost.
 
@@ -133,6 +134,7 @@ def calibrate(
         rounds: How often each is measured.
         budget: Seconds after which it stops measuring.
         on_step: Told what is being done.
+        stop: Ends it as Ctrl-C does.
 
     Raises:
         ConfigError: A source gave no tuples.
@@ -141,7 +143,8 @@ def calibrate(
     """
     say = on_step or (lambda _: None)
     say(f"recording {rows:,} tuples of each source to measure costs")
-    with put_off_interrupt() as interrupted:
+    with put_off_interrupt() as pressed:
+        interrupted = AnyOf(pressed, stop)
         record(session, spec, folder, rows, interrupted)
         say(f"measuring {len(spec.queries)} queries, each alone")
         deadline = time.monotonic() + budget
@@ -163,7 +166,7 @@ class _Calibration:
         folder: Path,
         rounds: int,
         deadline: float,
-        interrupted: threading.Event,
+        interrupted: AnyOf,
         say: Callable[[str], None],
     ) -> None:
         self._session = session
@@ -189,8 +192,8 @@ class _Calibration:
                     break
                 try:
                     alone[query.name] = self._alone((query,))
-                except (PySparkException, Py4JJavaError) as exc:
-                    # A function of the user's that fails on a tuple is for the run to deal with.
+                except Exception as exc:  # noqa: BLE001  # a user's function may raise anything
+                    # What fails on a tuple, or on a sample, is for the run to deal with.
                     reason = failure_of(str(exc)).reason
                     self._say(f"the cost of {query.name} is guessed: {reason}")
             rows = self._shared_rows(alone)

@@ -52,7 +52,18 @@ class _PutOff:
         self.happened.set()
 
 
-def end_if_interrupted(interrupted: threading.Event | None) -> None:
+class AnyOf:
+    """Set if one of some events is."""
+
+    def __init__(self, *events: threading.Event | None) -> None:
+        self._events = tuple(event for event in events if event is not None)
+
+    def is_set(self) -> bool:
+        """Return whether one is."""
+        return any(event.is_set() for event in self._events)
+
+
+def end_if_interrupted(interrupted: threading.Event | AnyOf | None) -> None:
     """End here, between two calls to Spark, if there was a Ctrl-C.
 
     Raises:

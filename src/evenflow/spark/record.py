@@ -24,12 +24,12 @@ from evenflow.spark.source.sources import Sources
 from evenflow.spark.state.directory import StateDirectory
 
 if TYPE_CHECKING:
-    import threading
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
     from evenflow.model.operator import Source
+    from evenflow.spark.interrupt import AnyOf
 
 _END = "end.parquet"
 _AHEAD = timedelta(days=30)
@@ -48,7 +48,7 @@ def record(
     spec: FlowSpec,
     folder: Path,
     rows: int,
-    interrupted: threading.Event | None = None,
+    interrupted: AnyOf | None = None,
 ) -> FlowSpec:
     """Record up to `rows` tuples of each source; return the flow reading them instead.
 
@@ -130,7 +130,7 @@ def recorded_files(folder: Path) -> list[Path]:
 class _Recorder:
     """Keeps the tuples of a stream until there are enough."""
 
-    def __init__(self, rows: int, interrupted: threading.Event | None) -> None:
+    def __init__(self, rows: int, interrupted: AnyOf | None) -> None:
         self._left = rows
         self._interrupted = interrupted
         self.tables: list[pa.Table] = []

@@ -97,8 +97,9 @@ class Run:
         self.also_told: dict[str, Callable[[], Any]] = {}
         """What the status has besides, by name: of whoever works beside the run."""
         self._beside: Beside | None = None
-        self.starting = True
-        """Its units have not been started: the flow can be asked how it stands, and to stop."""
+        self.started = threading.Event()
+        """Set when its units have been started; until then the flow can be asked how it stands, and
+        to stop."""
         try:
             manifest = read_manifest(self._directory.manifest)
             if manifest is None:
@@ -133,7 +134,7 @@ class Run:
     # Life.
 
     def start(self, *, available_now: bool = False, beside: Beside | None = None) -> Run:
-        """Start all units.
+        """Start all units, unless somebody asks to stop before.
 
         Args:
             available_now: End when all that is there has been read.
@@ -144,12 +145,14 @@ class Run:
             self._socket = ControlSocket(self._directory.path, partial(answer, self))
             if beside is not None:
                 beside.prepare(self)
+            if self.stop_asked.is_set():
+                return self
             if not available_now:
                 self._sources.begin_now(self._sources_read())
             self._sources.start(available_now=available_now)
             self._units.start(available_now=available_now)
             self._supervisor.start(retry=not available_now)
-            self.starting = False
+            self.started.set()
             if beside is not None:
                 beside.start()
         except BaseException:
@@ -442,7 +445,7 @@ class Run:
                 exact=exact,
                 running=running,
             )
-        status["starting"] = running and self.starting
+        status["starting"] = running and not self.started.is_set()
         return status | {name: tell() for name, tell in self.also_told.items()}
 
 

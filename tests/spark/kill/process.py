@@ -165,10 +165,10 @@ class FlowProcess:
 
     def _answers(self) -> bool:
         try:
-            ask(self._name, self.state, {"ask": "status"})
+            found: dict[str, Any] = ask(self._name, self.state, {"ask": "status"})
         except (StateError, RunError):
             return False
-        return True
+        return not found["starting"]
 
     def ask(self, request: dict[str, Any]) -> Any:
         """Ask the flow.

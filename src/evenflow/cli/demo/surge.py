@@ -156,18 +156,20 @@ class _Surging(Running):
     def __init__(self, control: Control) -> None:
         super().__init__()
         self._control = control
+        self._run: Run | None = None
         self.began = 0.0
 
     def prepare(self, run: Run) -> None:
         """Prepare the loop."""
-        began = run.clock(SOURCE)
-        if began is None:
-            raise InternalError(f"source {SOURCE} has no clock")
-        self.began = began
+        self._run = run
         self._control.prepare(run)
 
     def start(self) -> None:
-        """Start the loop."""
+        """Start the loop. The clock of the meters has begun."""
+        began = None if self._run is None else self._run.clock(SOURCE)
+        if began is None:
+            raise InternalError(f"source {SOURCE} has no clock")
+        self.began = began
         super().start()
         self._control.start()
 
