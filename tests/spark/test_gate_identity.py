@@ -38,3 +38,12 @@ def test_tuples_without_an_identity_are_dropped_too(spark: SparkSession, tmp_pat
         assert 120 < sum(big % 2 == odd for big in most) < 240
         assert 30 < sum(big % 2 == odd for big in least) < 90
     assert kept(spark, tmp_path / "again", rows, 0.2) == least
+
+
+def test_tuples_in_which_all_is_null_are_the_first_to_go(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """They cannot be told apart: records of another kind would pass all gates, however many."""
+    rows = [dict.fromkeys(row(0, 0)) for _ in range(50)]
+    assert kept(spark, tmp_path / "some", rows, 0.9) == set()
+    assert kept(spark, tmp_path / "all", rows, 1.0) == {None}

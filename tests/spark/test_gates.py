@@ -388,6 +388,30 @@ def test_what_is_not_whole_is_cut_for_a_kept_query_too(
     assert given["gate"] > 50
 
 
+def test_what_a_shared_gate_kept_stays_whole_when_the_other_leaves(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The windows that are open then were kept for the larger fraction, in all their groups."""
+    sql = "SELECT k, count(*) AS c FROM s WHERE n < 30 GROUP BY k, window(ts, '100 seconds')"
+    lay_files(tmp_path, 1)
+    flow = flow_over(tmp_path, watermark="5 seconds")
+    flow.sql("a", sql, MEMORY, every=0.05)
+    flow.sql("b", sql.replace("count(*)", "max(big)"), MEMORY, every=0.05)
+    run = Run(flow.spec(), spark, flow.state)
+    run.set_gates({"a": 0.2, "b": 0.8})
+    run.start()
+    until(lambda: all(has_read(each, tmp_path) for each in run.runs))
+    run.unsubscribe("b")
+    run.set_gates({})
+    run.pause_units()
+    run.drain()
+    answers = run.answers("a").num_rows
+    status = run.stop()
+    assert answers > 15
+    assert "cut" not in counts(status, "a")
+    assert counts(status, "a")["gate"] > 0
+
+
 def test_a_query_that_left_takes_its_gate_with_it(spark: SparkSession, tmp_path: Path) -> None:
     flow = flow_over(tmp_path)
     flow.sql("a", QUERIES["plain"], MEMORY, every=0.05)
@@ -418,6 +442,19 @@ def test_gates_outlive_the_process(spark: SparkSession, tmp_path: Path) -> None:
     run.set_gates({})
     assert run.gates == {}
     run.stop()
+
+
+@pytest.mark.parametrize("keep", [{}, {"plain": 0.3}])
+def test_gates_that_no_batch_has_had_outlive_the_process_too(
+    spark: SparkSession, tmp_path: Path, keep: dict[str, float]
+) -> None:
+    flow = make(tmp_path, {"plain": QUERIES["plain"]})
+    lay_files(tmp_path, 1)
+    run_gated(spark, flow, {"plain": 0.5})
+    with Run(flow.spec(), spark, flow.state) as run:
+        run.set_gates(keep)
+    with Run(flow.spec(), spark, flow.state) as run:
+        assert run.gates == keep
 
 
 @pytest.mark.parametrize("keep", [{"nobody": 0.5}, {"plain": 1.5}, {"plain": float("nan")}])

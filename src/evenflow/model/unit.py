@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from evenflow.model.functions import is_dear
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from evenflow.model.expression import AggregateCall, Expression
     from evenflow.model.operator import Operator, Window
     from evenflow.model.types import DataType
@@ -200,6 +202,20 @@ class Unit:
     def members(self) -> tuple[tuple[Family, Member], ...]:
         """All members with their families."""
         return tuple((family, member) for family in self.families for member in family.members)
+
+    def with_shared_gates(self, keep: Mapping[int, float]) -> dict[int, float]:
+        """Return the fractions that parts really keep, because some share their gates.
+
+        Args:
+            keep: By part; those not named keep everything.
+        """
+        kept = dict(keep)
+        for family in self.families:
+            users = family.gate_users
+            for member in family.members:
+                sharing = users[member.condition]
+                kept[member.number] = max(keep.get(number, 1.0) for number in sharing)
+        return kept
 
     @property
     def queries(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -159,10 +160,15 @@ class Units:
             self.sinks[query.name] = open_sinks(query, self._manifest.id, self._around.session)
 
     def close(self) -> None:
-        """End all cursors, and let go of the units: there are no more answers."""
+        """End all cursors, and let go of the units: there are no more answers.
+
+        Gates that were asked for and that no batch has had yet are for the next process.
+        """
         for sinks in self.sinks.values():
             close_cursors(sinks)
         for each in self.runs.values():
+            with suppress(OSError):
+                each.keep_gates()
             each.close()
 
     def _drop_sinks(self, life: Life) -> None:
@@ -341,9 +347,10 @@ class Units:
         """Have gates keep fractions of what comes to queries; those of all others are open."""
         self._keep = {name: fraction for name, fraction in keep.items() if fraction < 1.0}
         names = self.life.names
-        for layout in self.life.units:
+        for unit, layout in self._units(self.life):
             wanted = {number: self._keep.get(names[number], 1.0) for number in layout.numbers}
-            self._history(layout.id).ask(wanted)
+            # Who shares a gate may leave while the state holds what it has dropped.
+            self._history(layout.id).ask(unit.with_shared_gates(wanted))
 
     def _find_gates(self, life: Life) -> None:
         """Take over the gates that an earlier process has left.

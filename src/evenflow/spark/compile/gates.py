@@ -72,16 +72,19 @@ def identity_hash(
     """Return the hash of a tuple's identity; of all its columns where that is NULL, or none.
 
     Spark's hash passes over NULLs. Without this all tuples that have no identity would have the
-    hash of nothing, which is its seed and is within every threshold.
+    hash of nothing, which is its seed and is within every threshold. Those in which all is NULL are
+    the first to be dropped.
 
     Args:
         identity: What tells tuples apart, or which are kept together, if that is known.
         columns: All there is of a tuple.
     """
-    if identity is None:
-        return positive_hash(columns)
-    hash_ = positive_hash(identity)
-    return F.when(hash_ == F.lit(_SEED >> 1).cast(LONG), positive_hash(columns)).otherwise(hash_)
+    hash_ = F.lit(ONE - 1).cast(LONG)
+    for known in (columns, identity):
+        if known is not None:
+            own = positive_hash(known)
+            hash_ = F.when(own == F.lit(_SEED >> 1).cast(LONG), hash_).otherwise(own)
+    return hash_
 
 
 @dataclass(frozen=True, slots=True)

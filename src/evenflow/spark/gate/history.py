@@ -161,6 +161,8 @@ class ControlHistory:
                 # Half a row, of a disk that is full, must not stand before the next one.
                 file.truncate(end)
                 raise
+        if end == 0:
+            _sync_folder(self._file)
         self._rows.append(row)
         self._on_disk += 1
 
@@ -200,6 +202,11 @@ def _replace(file: Path, rows: Sequence[GateRow]) -> None:
         new.flush()
         os.fsync(new.fileno())
     beside.replace(file)
+    _sync_folder(file)
+
+
+def _sync_folder(file: Path) -> None:
+    """Have it outlive a loss of power that a file stands there."""
     folder = os.open(file.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
