@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -132,3 +133,32 @@ def test_a_query_subscribed_at_run_time_may_read_what_is_handed_in(
     survey = surveyor(flow.spec(), tmp_path, lambda _: None)
     survey(run_of(b=query, a=flow.sql("a", "SELECT id FROM given")))
     assert measured == []
+
+
+def test_what_fails_while_costs_are_measured_or_kept_stops_no_flow(
+    tmp_path: Path, measured: list[list[str]]
+) -> None:
+    flow = generated()
+    flow.sql("a", A)
+    (tmp_path / FILE).mkdir()  # as it is where it cannot be written
+    assert find(tmp_path, flow.spec()) == Costs()
+    assert measured == [["a"]]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_measuring_ends_quietly_if_the_flow_is_asked_to_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: bool
+) -> None:
+    def interrupted(*_: object) -> Costs:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stored, "_calibrated", interrupted)
+    flow, stop = generated(), threading.Event()
+    flow.sql("a", A)
+    run = cast("Run", SimpleNamespace(stop_asked=stop))
+    if asked:
+        stop.set()
+        assert _find(run, flow.spec(), tmp_path, lambda _: None) == Costs()
+        return
+    with pytest.raises(KeyboardInterrupt):
+        _find(run, flow.spec(), tmp_path, lambda _: None)
