@@ -22,9 +22,8 @@ from evenflow.shed.fit.tree import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from evenflow.shed.fit.coarseness import Trial
     from evenflow.shed.fit.part import Part
     from evenflow.shed.program import Numbers, Program
 
@@ -177,7 +176,6 @@ def c_fit(
     most_entries: int = MOST_ENTRIES,
     fill: bool = True,
     merge: bool = True,
-    trials: Sequence[tuple[Trial, ...]] | None = None,
 ) -> FitIndex:
     """Plan a network.
 
@@ -188,14 +186,12 @@ def c_fit(
         most_entries: That the table of a node may have.
         fill: Whether a selection gives back what an entry leaves of the capacities.
         merge: Whether inputs that are alike are planned as one.
-        trials: By tree, of the same planning before, to have its tables again at once.
 
     Raises:
         NetworkError: The network is not for tables: see `cut`.
     """
     index = FitIndex(program, max_rates, fill=fill, merge=merge)
-    trees = trees_of(index.parts)
-    for nodes, before in zip(trees, trials or [()] * len(trees), strict=True):
+    for nodes in trees_of(index.parts):
         limits = index.limits(nodes[0])
-        index.add(plan_tree(index.parts, nodes, limits, epsilon, most_entries, before))
+        index.add(plan_tree(index.parts, nodes, limits, epsilon, most_entries))
     return index

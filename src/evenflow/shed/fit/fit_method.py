@@ -5,13 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol
 
-from evenflow.errors import NetworkError
 from evenflow.shed.check import Checker
-from evenflow.shed.fit.central import c_fit
-from evenflow.shed.fit.coarseness import Trial
+from evenflow.shed.fit.central import FitIndex, c_fit
 from evenflow.shed.fit.cut import cut
 from evenflow.shed.fit.exchange.distributed import DistributedIndex, d_fit
-from evenflow.shed.fit.tree import entries_in, plan_tree, share_kept, trees_of
+from evenflow.shed.fit.tree import entries_in, share_kept, trees_of
+from evenflow.shed.fit.tree_data import tree_data, tree_from_data
 from evenflow.shed.program import program_of
 
 if TYPE_CHECKING:
@@ -54,21 +53,17 @@ class _FitMethod(ABC):
     def restore(
         self, network: Network, max_rates: Mapping[str, float], data: Mapping[str, Any]
     ) -> FitMethodIndex:
-        """Make the tables again that data was made from.
-
-        Raises:
-            NetworkError: They are others now.
-        """
+        """Return the tables that data was made from."""
         program, epsilon = program_of(network), float(data["epsilon"])
-        tables = self._made_again(program, program.rate_vector(max_rates), epsilon, _trials(data))
-        return FitMethodIndex(program, tables, epsilon).checked(data)
+        most = program.rate_vector(max_rates)
+        return FitMethodIndex(program, self._restored(program, most, epsilon, data), epsilon)
 
     @abstractmethod
     def _made(self, program: Program, max_rates: Numbers, epsilon: float) -> _Tables: ...
 
     @abstractmethod
-    def _made_again(
-        self, program: Program, max_rates: Numbers, epsilon: float, trials: list[tuple[Trial, ...]]
+    def _restored(
+        self, program: Program, max_rates: Numbers, epsilon: float, data: Mapping[str, Any]
     ) -> _Tables: ...
 
 
@@ -78,10 +73,14 @@ class CentralFitMethod(_FitMethod):
     def _made(self, program: Program, max_rates: Numbers, epsilon: float) -> _Tables:
         return c_fit(program, max_rates, epsilon)
 
-    def _made_again(
-        self, program: Program, max_rates: Numbers, epsilon: float, trials: list[tuple[Trial, ...]]
+    def _restored(
+        self, program: Program, max_rates: Numbers, epsilon: float, data: Mapping[str, Any]
     ) -> _Tables:
-        return c_fit(program, max_rates, epsilon, trials=trials)
+        index = FitIndex(program, max_rates)
+        for nodes, each in zip(trees_of(index.parts), data["trees"], strict=True):
+            limits = index.limits(nodes[0])
+            index.add(tree_from_data(index.parts, nodes, limits, epsilon, each))
+        return index
 
 
 class DistributedFitMethod(_FitMethod):
@@ -90,16 +89,15 @@ class DistributedFitMethod(_FitMethod):
     def _made(self, program: Program, max_rates: Numbers, epsilon: float) -> _Tables:
         return d_fit(program, max_rates, epsilon)
 
-    def _made_again(
-        self, program: Program, max_rates: Numbers, epsilon: float, trials: list[tuple[Trial, ...]]
+    def _restored(
+        self, program: Program, max_rates: Numbers, epsilon: float, data: Mapping[str, Any]
     ) -> _Tables:
-        """Make them in one place: they are the same."""
         parts = cut(program, "d-fit")
         supplied = program.supply @ max_rates
         by_gate = {g.name: float(rate) for g, rate in zip(program.gates, supplied, strict=True)}
         trees = [
-            plan_tree(parts, nodes, by_gate, epsilon, trials=before)
-            for nodes, before in zip(trees_of(parts), trials, strict=True)
+            tree_from_data(parts, nodes, by_gate, epsilon, each)
+            for nodes, each in zip(trees_of(parts), data["trees"], strict=True)
         ]
         return DistributedIndex(program, max_rates, trees)
 
@@ -123,13 +121,10 @@ class FitMethodIndex:
         return self._checker.plan_of(own, keep, "open" if is_open else "entry", entry)
 
     def data(self) -> dict[str, Any]:
-        """Return how the tables were made: making them again takes no longer than reading them."""
+        """Return all tables."""
         return {
             "epsilon": self._epsilon,
-            "entries": entries_in(self.tables.trees),
-            "trials": [
-                [[trial.loss, trial.fits] for trial in tree.trials] for tree in self.tables.trees
-            ],
+            "trees": [tree_data(tree) for tree in self.tables.trees],
         }
 
     def report(self) -> dict[str, Any]:
@@ -140,20 +135,3 @@ class FitMethodIndex:
             "error": 1.0 - share_kept(self.tables.trees),
             "trials": sum(len(tree.trials) for tree in self.tables.trees),
         }
-
-    def checked(self, data: Mapping[str, Any]) -> FitMethodIndex:
-        """Return itself.
-
-        Raises:
-            NetworkError: Data are of other tables.
-        """
-        if data["entries"] != entries_in(self.tables.trees):
-            raise NetworkError("plans.invalid", "the plans were made by another version")
-        return self
-
-
-def _trials(data: Mapping[str, Any]) -> list[tuple[Trial, ...]]:
-    return [
-        tuple(Trial(loss=float(loss), fits=bool(fits)) for loss, fits in tree)
-        for tree in data["trials"]
-    ]

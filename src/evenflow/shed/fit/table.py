@@ -33,7 +33,8 @@ class Table:
     scores: Numbers
     ceilings: Numbers | None
     """Entry by dimension: smallest rates that need a larger entry. None where the feasibility
-    triangle is already excluded, or cannot be because streams merge."""
+    triangle is already excluded, or cannot be because streams merge, and of tables that were read,
+    of which no others are made."""
     flows: Numbers
     """Entry by head: what the node lets through. Not sent to the parent."""
     choices: NDArray[np.int64]

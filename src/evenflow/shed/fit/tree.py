@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenflow.errors import InternalError
 from evenflow.shed.dag import in_order
 from evenflow.shed.fit.coarseness import Trial, next_trial
 from evenflow.shed.fit.make_table import make_table
@@ -66,7 +65,6 @@ def plan_tree(
     max_rates: Mapping[str, float],
     epsilon: float,
     most_entries: int = MOST_ENTRIES,
-    trials: tuple[Trial, ...] = (),
 ) -> PlannedTree:
     """Return the tables of a tree.
 
@@ -76,20 +74,16 @@ def plan_tree(
         max_rates: By dimension of the root.
         epsilon: Share of the optimum that may be lost.
         most_entries: Of each table; where they do not suffice, more is lost, as the terms say.
-        trials: That were made before, to have the same tables again at once.
     """
     root = nodes[0]
     surveys = survey_tree(parts, nodes)
     most = np.array([max_rates[name] for name in parts[root].dimensions])
     made: dict[float, tuple[dict[str, Terms], dict[str, Table]]] = {}
+    trials: tuple[Trial, ...] = ()
     while (loss := next_trial(epsilon, trials)) not in made:
-        known = any(trial.loss == loss for trial in trials)
-        terms = _terms(parts, nodes, terms_of_root(surveys[root], most, loss, most_entries))
+        terms = terms_of_tree(parts, nodes, terms_of_root(surveys[root], most, loss, most_entries))
         tables = make_tables(parts, nodes, terms)
-        if not known:
-            trials = (*trials, Trial(loss=loss, fits=tables is not None))
-        elif tables is None:
-            raise InternalError("tables are larger than they were")
+        trials = (*trials, Trial(loss=loss, fits=tables is not None))
         if tables is not None:
             made[loss] = (terms, tables)
     chosen, tables = made[loss]
@@ -105,7 +99,8 @@ def survey_tree(parts: Mapping[str, Part], nodes: list[str]) -> dict[str, Survey
     return surveys
 
 
-def _terms(parts: Mapping[str, Part], nodes: list[str], terms: Terms) -> dict[str, Terms]:
+def terms_of_tree(parts: Mapping[str, Part], nodes: list[str], terms: Terms) -> dict[str, Terms]:
+    """Return the terms of all nodes of a tree, given those of its root."""
     found = {nodes[0]: terms}
     for node in nodes:
         for link in parts[node].links:
