@@ -57,7 +57,7 @@ gate-test: setup ## gates before all kinds of conditions, windows and joins
 
 shed-test: setup ## 1,000 random networks with 1,000 rates, every method of shedding
 	EVENFLOW_NETWORKS=5000 EVENFLOW_METHOD_NETWORKS=1000 EVENFLOW_METHOD_RATES=1000 \
-		EVENFLOW_TREES=1000 EVENFLOW_TREE_RATES=1000 EVENFLOW_WIRE_TREES=1000 EVENFLOW_CHANGED_TREES=1000 \
+		EVENFLOW_TREES=1000 EVENFLOW_TREE_RATES=1000 EVENFLOW_WIRE_TREES=1000 EVENFLOW_CHANGED_TREES=1000 EVENFLOW_WORLDS=100000 \
 		$(PYTEST) --numprocesses 2 --timeout 7200 tests/shed
 
 cluster-test: setup ## the run tests on two executors in JVMs of their own

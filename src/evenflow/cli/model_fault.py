@@ -24,6 +24,13 @@ KINDS = {
 """Files of ours: keys that only they have, and what to do with one in the wrong place."""
 
 
+def kind_of(data: Any) -> str | None:
+    """Return which of our files some data are of, if that can be told."""
+    if not isinstance(data, dict):
+        return None
+    return next((kind for kind, (known_by, _) in KINDS.items() if known_by <= data.keys()), None)
+
+
 def check_version(document: Document, kind: str, version: int) -> None:
     """Refuse what is no file of ours, or of another version.
 
@@ -31,9 +38,9 @@ def check_version(document: Document, kind: str, version: int) -> None:
         ConfigError: It is one of these.
     """
     data = document.data
-    for other, (known_by, hint) in KINDS.items():
-        if other != kind and isinstance(data, dict) and known_by <= data.keys():
-            raise document.error((), f"a {other}, not a {kind}", hint)
+    other = kind_of(data)
+    if other not in (None, kind):
+        raise document.error((), f"a {other}, not a {kind}", KINDS[other][1])
     if not isinstance(data, dict) or "evenflow" not in data:
         raise document.error((), f"not a {kind}", f"begin it with evenflow: {version}")
     found = data["evenflow"]

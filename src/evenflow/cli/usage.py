@@ -34,7 +34,7 @@ class Commands(TyperGroup):
         try:
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except _Refused as exc:
-            _tell(exc)
+            _tell(exc, self._named(sys.argv[1:] if args is None else args))
             code = UsageError.exit_code
         except typer.Abort:
             code = 1
@@ -42,11 +42,21 @@ class Commands(TyperGroup):
             return code
         sys.exit(code if isinstance(code, int) else 0)
 
+    def _named(self, words: Sequence[str]) -> str:
+        """Return the command that a command line is for, as far as there is one."""
+        path, commands = ["evenflow"], self.commands
+        for word in words:
+            if word not in commands:
+                break
+            path.append(word)
+            found = commands[word]
+            commands = found.commands if isinstance(found, TyperGroup) else {}
+        return " ".join(path)
 
-def _tell(refused: Any) -> None:
+
+def _tell(refused: Any, command: str) -> None:
     message = str(refused.format_message())
     if message.startswith("Usage:"):  # a command was asked for nothing: this is its help
         say(message)
         return
-    command = refused.ctx.command_path if refused.ctx is not None else "evenflow"
     print_error(UsageError(message.removesuffix("."), f"see {command} --help"))

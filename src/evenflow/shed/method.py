@@ -52,6 +52,9 @@ class Method(Protocol):
     additive: bool
     """What fragments miss adds up, so that each may miss its part of epsilon only."""
 
+    limit: str
+    """Why it may miss more than epsilon."""
+
     def plan(
         self,
         network: Network,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from evenflow.shed.plan import SheddingPlan
 
 EVERYWHERE = Workload()
+_ROUNDING = 1e-9
 
 
 class PlanIndex:
@@ -83,7 +84,10 @@ class PlanIndex:
         return plan
 
     def report(self) -> dict[str, Any]:
-        """Return what is worth telling; numbers of fragments are added, the error is the worst."""
+        """Return what is worth telling; numbers of fragments are added, the error is the worst.
+
+        If more than epsilon may be missed, `why` says what for.
+        """
         told: dict[str, Any] = {"method": self.method}
         for part in self.parts:
             for key, value in part.report().items():
@@ -93,6 +97,9 @@ class PlanIndex:
                     told[key] = max(told[key], value)
                 else:
                     told[key] += value
+        missed = told.get("expected_error", told.get("error", 0.0))
+        if missed > self.epsilon * (1 + _ROUNDING):
+            told["why"] = method_named(self.method).limit
         return told
 
     def data(self) -> dict[str, Any]:

@@ -13,8 +13,13 @@ from tests.architecture.tree import ROOT
 from tests.cli.conftest import invoke
 
 from evenflow.cli.shed import plot
+from evenflow.shed.fit import central
+from evenflow.shed.fit.exchange import distributed
+from evenflow.shed.linear import exact_index
+from evenflow.shed.method import METHODS
 from evenflow.shed.network import Network, Node, Operator, Query
 from evenflow.shed.program import program_of
+from evenflow.shed.region import region_index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -311,17 +316,122 @@ queries: {q: {output: u, floor: 0.5}}
 """
 
 
-@pytest.mark.parametrize(
-    ("method", "says"), [("d-fit", r"plan without a number\b"), ("solver", r"plan \d+\b")]
-)
-def test_a_plan_without_a_number_is_not_told_as_none(
-    invoke: Invoke, network: Path, tmp_path: Path, method: str, says: str
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_the_chosen_plan_is_told_by_its_number(
+    invoke: Invoke, network: Path, tmp_path: Path, method: str
 ) -> None:
     plans = tmp_path / "plans"
-    invoke("shed", "plan", network, "--max", RATES, "--out", plans, "--method", method)
-    assert re.match(says, invoke("shed", "select", plans, "--rates", RATES).stdout)
-    small = invoke("shed", "select", plans, "--rates", "in1=0.01,in2=0.01").stdout
-    assert small.startswith("no plan needed")
+    made = invoke("shed", "plan", network, "--max", RATES, "--out", plans, "--method", method)
+    assert made.stdout.endswith(f"written to {plans}\n")
+    assert re.match(r"plan \d+\n", invoke("shed", "select", plans, "--rates", RATES).stdout)
+    rare = invoke("shed", "select", plans, "--rates", "in1=0.01,in2=0.01").stdout
+    assert rare.startswith("no plan needed\n")
+
+
+def test_a_plan_that_exact_has_to_make_says_so(
+    invoke: Invoke, network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = tmp_path / "plans"
+    monkeypatch.setattr(exact_index, "MOST_TRIES", 0)
+    invoke("shed", "plan", network, "--max", "in1=0.3,in2=0.1", "--out", plans)
+    chosen = invoke("shed", "select", plans, "--rates", RATES).stdout
+    assert chosen.startswith("a plan that was made now")
+
+
+@pytest.mark.parametrize("method", ["solver", "c-fit", "d-fit"])
+def test_it_is_told_if_epsilon_may_be_missed_and_why(
+    invoke: Invoke, network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr(region_index.SolverMethod.plan, "__defaults__", (20,))
+    for maker in (central.c_fit, distributed.d_fit):
+        monkeypatch.setitem(maker.__kwdefaults__ or {}, "most_entries", 10)
+    options = ("--max", RATES, "--out", tmp_path / "plans", "--method", method)
+    told = invoke("shed", "plan", network, *options, "--epsilon", "0.01").stdout
+    assert "more than epsilon may be missed: " in told
+    made = data(invoke("shed", "plan", network, *options, "--epsilon", "0.01", "--json"))
+    assert made["error"] > 0.01
+    assert made["why"]
+    kept = data(invoke("shed", "plan", network, *options, "--epsilon", "0.6", "--json"))
+    assert "why" not in kept
+
+
+@pytest.mark.parametrize("method", ["c-fit", "d-fit"])
+def test_what_a_method_cannot_plan_for_is_told_with_its_line(
+    invoke: Invoke, network: Path, tmp_path: Path, method: str
+) -> None:
+    """A node that two nodes feed, which only `lp` and `exact` serve."""
+    network.write_text(
+        FIGURE_1.replace("nodes: {", "nodes: {C: {capacity: 1.0}, ")
+        .replace("a2: {node: A", "a2: {node: C")
+        .replace("inputs: [a2], cost: 1.0}", "inputs: [a2], cost: 1.0}")
+    )
+    plans = tmp_path / "plans"
+    options = ("--max", RATES, "--out", plans)
+    refused = invoke("shed", "plan", network, *options, "--method", method)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr.startswith(f"error[method.unsupported]: {network}:")
+    assert not plans.exists()
+    assert invoke("shed", "plan", network, *options, "--method", "exact").exit_code == 0
+
+
+@pytest.mark.parametrize("rates", ["in1=nan,in2=1", "in1=1,in2=inf", "in1=-1,in2=1", "in1=1"])
+def test_wrong_rates_are_told_by_every_command(
+    invoke: Invoke, network: Path, tmp_path: Path, rates: str
+) -> None:
+    plans, more = tmp_path / "plans", tmp_path / "more"
+    assert invoke("shed", "plan", network, "--max", RATES, "--out", plans).exit_code == 0
+    for words in (
+        ("select", plans, "--rates", rates),
+        ("evaluate", network, "--rates", rates),
+        ("plan", network, "--max", rates, "--out", more),
+    ):
+        result = invoke("shed", *words)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert re.match(r"error\[(number\.invalid|rate\.missing)\]: ", result.stderr)
+    assert not more.exists()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "{in9: {exponential: 1}}",
+        "{in1: {exponential: -1}}",
+        "{in1: {exponential: .nan}}",
+        "{in1: {histogram: [[1, 0.5], [0, 0.5]]}}",
+        "{in1: {histogram: []}}",
+    ],
+)
+def test_a_workload_that_cannot_be_is_told(
+    invoke: Invoke, network: Path, tmp_path: Path, wrong: str
+) -> None:
+    network.write_text(FIGURE_1 + f"rates: {wrong}\n")
+    options = ("--max", RATES, "--method", "solver-w", "--out", tmp_path / "plans")
+    result = invoke("shed", "plan", network, *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{network}:" in result.stderr.splitlines()[0]
+    assert not (tmp_path / "plans").exists()
+
+
+def test_files_of_another_kind_are_named(invoke: Invoke, network: Path, tmp_path: Path) -> None:
+    result = invoke("shed", "select", network, "--rates", RATES)
+    assert result.exit_code == 2
+    assert "a network file, not a file of plans" in result.stderr
+    plans = tmp_path / "plans"
+    invoke("shed", "plan", network, "--max", RATES, "--out", plans)
+    result = invoke("shed", "solve", plans, "--rates", RATES)
+    assert result.exit_code == 2
+    assert "a file of plans, not a network file" in result.stderr
+    assert "shed select" in result.stderr
+
+
+def test_a_picture_changes_nothing_that_is_told(
+    invoke: Invoke, network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plot, "STEPS", 12)
+    options = ("--max", RATES, "--out", tmp_path / "plans", "--json")
+    bare = data(invoke("shed", "plan", network, *options))
+    drawn = data(invoke("shed", "plan", network, *options, "--plot", tmp_path / "p.svg"))
+    assert {**drawn, "seconds": 0} == {**bare, "seconds": 0}
 
 
 BAD_PLANNING = [

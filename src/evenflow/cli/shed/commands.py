@@ -51,17 +51,15 @@ def solve(
     from evenflow.cli.shed.network_file import read_network
     from evenflow.shed.linear.lp import Lp
 
-    found = read_network(network).network
-    given = assigned("rates", rates)
-    if method == "lp":
-        plan = Lp(found).plan(given)
-    elif method == "uniform":
-        plan = Lp(found).uniform(given)
-    else:
+    file, given = read_network(network), assigned("rates", rates)
+    if method not in ("lp", "uniform"):
         raise NetworkError(
             "method.unknown", f"method {method[:40]} is not known", (), "use lp or uniform"
         )
-    _put_plan(found, plan, wants_json(as_json, format_), selected=False)
+    with file.located():
+        solver = Lp(file.network)
+        plan = solver.plan(given) if method == "lp" else solver.uniform(given)
+    _put_plan(file.network, plan, wants_json(as_json, format_), selected=False)
 
 
 @shed_app.command()
@@ -121,20 +119,24 @@ def plan(
         check_inputs(file.network.inputs, max_rates)
         check_picture(plot)
     begun = time.perf_counter()
-    index = make_index(file.network, method, max_rates, epsilon, file.workload)
+    with file.located():
+        index = make_index(file.network, method, max_rates, epsilon, file.workload)
     seconds = time.perf_counter() - begun
-    # Floors that cannot be met at the greatest rates are told now, not when the rates are there.
-    index.select(index.max_rates)
+    # Before a picture is drawn, which may meet plans that planning has not.
+    told = index.report()
+    with file.located():
+        # Floors that cannot be met at the greatest rates are told now, not when those are there.
+        index.select(index.max_rates)
     files = {out: plans_text(index)}
     if plot is not None:
         files[plot] = picture_at(plot, index)
     replace_files(files)
-    told = index.report()
     report = {"method": method, "plans": told["plans"], "seconds": seconds, **told}
     if wants_json(as_json, format_):
         put_json(_rounded(report))
     else:
         put(index_text(index, report))
+        put(f"written to {' and '.join(map(str, files))}")
 
 
 @shed_app.command()
@@ -175,7 +177,7 @@ def _chosen(plan: SheddingPlan) -> str:
     if plan.plan is not None:
         return f"plan {plan.plan}"
     needed = any(kept < 1 for kept in plan.keep.values())
-    return "plan without a number: it was made now, or at the nodes" if needed else "no plan needed"
+    return "a plan that was made now: no basis that is kept serves" if needed else "no plan needed"
 
 
 def _rounded(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,9 +23,12 @@ from evenflow.shed.network_data import network_from_data
 from evenflow.shed.workload import Distribution, Workload, exponential, histogram
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from evenflow.shed.network import Network
+
+_SECTIONS = ("nodes", "operators", "queries")
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,17 @@ class NetworkFile:
 
     network: Network
     workload: Workload
+    document: Document
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Tell what is wrong with the network for a planner with the file and line it is in."""
+        try:
+            yield
+        except NetworkError as exc:
+            if not exc.place or exc.place[0] not in _SECTIONS:
+                raise
+            raise _located(self.document, exc) from exc
 
 
 def read_network(path: Path) -> NetworkFile:
@@ -53,7 +68,7 @@ def read_network(path: Path) -> NetworkFile:
     except (NetworkError, FileError) as exc:
         found = exc.faults if isinstance(exc, FileError) else (exc,)
         raise one_or_all(document, [_located(document, each) for each in found]) from exc
-    return NetworkFile(network, _workload(document, model, network))
+    return NetworkFile(network, _workload(document, model, network), document)
 
 
 def _workload(document: Document, model: NetworkModel, network: Network) -> Workload:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from evenflow.errors import ConfigError, NetworkError
+from evenflow.cli.model_fault import kind_of
+from evenflow.cli.yaml_text import read_yaml
+from evenflow.errors import ConfigError, EvenflowError, NetworkError
 from evenflow.shed.plan_index import PlanIndex, index_from_data
 
 if TYPE_CHECKING:
@@ -69,7 +72,11 @@ def _unreadable(path: Path) -> ConfigError:
 
 
 def _foreign(path: Path) -> ConfigError:
-    return ConfigError(f"{path}: not a file of plans", "evenflow shed plan writes one")
+    known: str | None = None
+    with suppress(EvenflowError):
+        known = kind_of(read_yaml(path).data)
+    what = "" if known is None else f"a {known}, "
+    return ConfigError(f"{path}: {what}not a file of plans", "evenflow shed plan writes one")
 
 
 def _damaged(path: Path) -> ConfigError:

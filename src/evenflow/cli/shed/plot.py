@@ -19,7 +19,8 @@ STEPS = 120
 """Rates tried in each direction."""
 POINTS = 400
 """Of a line."""
-COLOURS = ("#cfe2f3", "#d9ead3", "#fff2cc", "#f4cccc", "#d9d2e9", "#d0e0e3", "#fce5cd", "#ead1dc")
+COLOURS = ("#cfe2f3", "#d9ead3", "#fff2cc", "#f4cccc", "#d9d2e9", "#a2c4c9", "#f9cb9c", "#ead1dc")
+"""Of plans, in turn: what differs side by side are two plans."""
 OPEN, NONE = "#ffffff", "#b7b7b7"
 """Where nothing is dropped, and where no plan fits."""
 
@@ -87,6 +88,8 @@ def _regions(axes: Any, index: PlanIndex) -> None:
             for column in range(STEPS)
         ]
         cells.append([_colour(index, each, seen) for each in rates])
+    if any(0 in row for row in cells):
+        axes.plot([], [], "s", color=OPEN, markeredgecolor=NONE, label="nothing is dropped")
     if any(len(COLOURS) + 1 in row for row in cells):
         axes.plot([], [], "s", color=NONE, label="floors do not fit")
     axes.imshow(

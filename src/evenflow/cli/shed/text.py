@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from evenflow.shed.plan_index import PlanIndex
 
 DIGITS = 6
+_MEANINGS = {
+    "error": " of the value may be missed at most",
+    "expected_error": " of the value may be missed on average",
+    "trials": " times tables were made",
+    "points": " rates were solved for",
+}
 
 
 def plan_text(network: Network, report: Mapping[str, Any]) -> str:
@@ -43,16 +49,21 @@ def outcome_text(network: Network, report: Mapping[str, Any]) -> str:
 
 
 def index_text(index: PlanIndex, report: Mapping[str, Any]) -> str:
-    """Return what was planned, one line each."""
-    rows: list[list[Any]] = [["epsilon", index.epsilon]]
-    rows += [[key.replace("_", " "), value] for key, value in report.items()]
-    width = max(len(row[0]) for row in rows)
-    return "\n".join(
-        f"{name.ljust(width)}  {value:.4g}"
-        if isinstance(value, float)
-        else f"{name.ljust(width)}  {value}"
-        for name, value in rows
-    )
+    """Return what was planned, one line each, and what that means for epsilon."""
+    rows = [("epsilon", index.epsilon), *((k, v) for k, v in report.items() if k != "why")]
+    names = [key.replace("_", " ") for key, _ in rows]
+    width = max(map(len, names))
+    lines = [
+        f"{name.ljust(width)}  {_number(value)}{_MEANINGS.get(key, '')}"
+        for name, (key, value) in zip(names, rows, strict=True)
+    ]
+    if "why" in report:
+        lines.append(f"more than epsilon may be missed: {report['why']}")
+    return "\n".join(lines)
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _nodes_and_queries(network: Network, report: Mapping[str, Any]) -> list[str]:

@@ -16,6 +16,7 @@ from evenflow.shed.fit.tree import (
     MOST_ENTRIES,
     PlannedTree,
     entries_in,
+    named_entries,
     plan_tree,
     share_kept,
     trees_of,
@@ -97,14 +98,9 @@ class FitIndex:
         return Chosen(flows, entries)
 
     def flows(self, rates: Numbers) -> tuple[Numbers, int | str | None]:
-        """Return the flow behind each gate, and the number of the entry that was taken, if one was.
-
-        Of several trees all entries are named, as 3+17; - stands for a tree that needs none.
-        """
+        """Return the flow behind each gate, and which entries the roots have taken."""
         chosen = self.select(rates)
-        if len(chosen.entries) == 1 or not any(each is not None for each in chosen.entries):
-            return chosen.flows, next(iter(chosen.entries), None)
-        return chosen.flows, "+".join("-" if e is None else str(e) for e in chosen.entries)
+        return chosen.flows, named_entries(chosen.entries)
 
 
 class _TreeSearch:

@@ -15,7 +15,7 @@ _LEAP = 3.0
 _HALVINGS = 4
 """Of the way between the last loss that does not fit and the first that does."""
 
-_SMALLEST = 1e-4
+SMALLEST = 1e-4
 """Where no loss at all is asked for. Levels cannot lie that close together, whatever the limit."""
 
 _LARGEST = 1e4
@@ -45,7 +45,7 @@ def next_trial(epsilon: float, trials: tuple[Trial, ...]) -> float:
         NetworkError: Streams merge in so many places that no table is small enough.
     """
     if not trials:
-        return max(epsilon, _SMALLEST)
+        return max(epsilon, SMALLEST)
     fitting = [trial.loss for trial in trials if trial.fits]
     failing = [trial.loss for trial in trials if not trial.fits]
     if not fitting:

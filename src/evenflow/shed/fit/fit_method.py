@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from evenflow.shed.check import Checker
 from evenflow.shed.fit.central import FitIndex, c_fit
+from evenflow.shed.fit.coarseness import SMALLEST
 from evenflow.shed.fit.cut import cut
 from evenflow.shed.fit.exchange.distributed import DistributedIndex, d_fit
-from evenflow.shed.fit.tree import entries_in, share_kept, trees_of
+from evenflow.shed.fit.tree import MOST_ENTRIES, entries_in, share_kept, trees_of
 from evenflow.shed.fit.tree_data import tree_data, tree_from_data
 from evenflow.shed.program import program_of
 
@@ -37,6 +38,10 @@ class _FitMethod(ABC):
 
     unlimited = False
     additive = False
+    limit = (
+        f"tables hold {MOST_ENTRIES:,} entries at most and losses of {SMALLEST} at least, "
+        "and are coarser than it asks for"
+    )
 
     def plan(
         self,

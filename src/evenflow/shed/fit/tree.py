@@ -13,7 +13,7 @@ from evenflow.shed.fit.make_table import make_table
 from evenflow.shed.fit.survey import Survey, Terms, survey_of, terms_of_child, terms_of_root
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from evenflow.shed.fit.part import Part
     from evenflow.shed.fit.table import Table
@@ -39,6 +39,16 @@ class PlannedTree:
 def entries_in(trees: Iterable[PlannedTree]) -> int:
     """Return how many entries the tables of the roots have."""
     return sum(len(tree.tables[tree.root]) for tree in trees)
+
+
+def named_entries(entries: Sequence[int | None]) -> int | str | None:
+    """Return what a plan is called: the entry that the root has taken, if one was.
+
+    Of several trees all entries are named, as 3+17; - stands for a tree that needs none.
+    """
+    if len(entries) == 1 or not any(entry is not None for entry in entries):
+        return next(iter(entries), None)
+    return "+".join("-" if entry is None else str(entry) for entry in entries)
 
 
 def share_kept(trees: Iterable[PlannedTree]) -> float:

@@ -26,6 +26,7 @@ class ExactMethod:
 
     unlimited = True
     additive = False
+    limit = "it misses nothing"
 
     def plan(
         self,

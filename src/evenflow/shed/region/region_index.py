@@ -29,6 +29,7 @@ class _RegionMethod:
     """What both methods have in common."""
 
     unlimited = False
+    limit = f"{MOST_BOXES:,} regions are not enough"
 
     def restore(
         self, network: Network, max_rates: Mapping[str, float], data: Mapping[str, Any]

@@ -17,7 +17,7 @@ from evenflow.shed.fit.cut import cut
 from evenflow.shed.fit.exchange.change import change_of
 from evenflow.shed.fit.exchange.config import FitNodeConfig
 from evenflow.shed.fit.exchange.distributed import nodes_for, settle
-from evenflow.shed.fit.exchange.entries import entries_of
+from evenflow.shed.fit.exchange.entries import Entries, entries_of
 from evenflow.shed.fit.exchange.local_choice import LocalChoice
 from evenflow.shed.fit.exchange.messages import (
     Message,
@@ -180,11 +180,27 @@ def test_entries_that_are_sent_stand_for_others_that_are_missing() -> None:
         assert after.survey is not None
         choice = LocalChoice(after.part, after.survey, after.table)
         for rates, score in zip(change.sent.rates, change.sent.scores, strict=True):
-            heads = choice.heads(rates)
+            heads, _ = choice.choose(rates)
             assert heads == pytest.approx(rates)
             served, brought = after.part.drops.settle(heads[None], after.part.capacity)
             assert served[0] >= 0.0
             assert brought[0] == pytest.approx(score)
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.2])
+@pytest.mark.parametrize("ceilings", [(None, 2.0), (2.0, None)])
+def test_ceilings_come_and_go_with_a_change(
+    tolerance: float, ceilings: tuple[float | None, float | None]
+) -> None:
+    """They do when other taps of the tree get a say, or lose it."""
+
+    def entries(ceiling: float | None) -> Entries:
+        above = None if ceiling is None else np.full((1, 1), ceiling)
+        return Entries(np.ones((1, 1)), np.ones(1), above)
+
+    part = started(chains((0.064, 0.032), (0.032, 0.064)))["B"].part
+    before, after = map(entries, ceilings)
+    assert change_of(part, before, after, tolerance).applied(before) == after
 
 
 def test_a_node_with_children_sends_entries_of_its_table_only() -> None:

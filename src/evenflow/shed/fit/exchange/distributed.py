@@ -17,6 +17,7 @@ from evenflow.shed.fit.tree import (
     MOST_ENTRIES,
     PlannedTree,
     entries_in,
+    named_entries,
     share_kept,
     trees_of,
 )
@@ -101,26 +102,32 @@ class DistributedIndex:
 
     def select(self, rates: Numbers) -> Numbers:
         """Return the flow behind each gate, for rates by input of the program."""
+        return self.flows(rates)[0]
+
+    def flows(self, rates: Numbers) -> tuple[Numbers, int | str | None]:
+        """Return the flow behind each gate, and which entries the roots have taken.
+
+        Those of the other nodes follow from them.
+        """
         supplied = self.program.supply @ np.minimum(rates, self._max_rates)
         flows = np.zeros(len(self._gates))
+        entries = []
         for tree in self.trees:
             names = self.parts[tree.root].dimensions
             arriving = np.array([supplied[self._gates[name]] for name in names])
-            self._descend(tree.root, arriving, flows)
-        return flows
+            entries.append(self._descend(tree.root, arriving, flows))
+        return flows, named_entries(entries)
 
-    def flows(self, rates: Numbers) -> tuple[Numbers, int | None]:
-        """Return the flow behind each gate. No entry is named: every node has its own."""
-        return self.select(rates), None
-
-    def _descend(self, node: str, arriving: Numbers, flows: Numbers) -> None:
+    def _descend(self, node: str, arriving: Numbers, flows: Numbers) -> int | None:
+        """Add what a subtree lets through; return the entry that its root has taken."""
         part = self.parts[node]
-        heads = self._choices[node].heads(arriving)
+        heads, entry = self._choices[node].choose(arriving)
         for name, flow in local_flows(part, heads).items():
             if name in self._gates:
                 flows[self._gates[name]] = flow
         for link in part.links:
             self._descend(link.child, link.gain @ heads, flows)
+        return entry
 
 
 def planned_trees(nodes: Mapping[str, FitNode]) -> list[PlannedTree]:

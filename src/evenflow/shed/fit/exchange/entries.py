@@ -63,7 +63,9 @@ def entries_of(table: Table) -> Entries:
 
 
 def stacked(one: Entries, other: Entries) -> Entries:
-    """Return the entries of both, in this order."""
+    """Return the entries of both, in order. Both have ceilings, or neither, or one is empty."""
+    if len(one) == 0 or len(other) == 0:
+        return one if len(other) == 0 else other
     above = None
     if one.ceilings is not None and other.ceilings is not None:
         above = np.concatenate([one.ceilings, other.ceilings])

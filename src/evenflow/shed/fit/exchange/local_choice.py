@@ -35,22 +35,26 @@ class LocalChoice:
         self._free = self._inlets & np.all(self._strains == 0.0, axis=0)
         """Inputs that strain nothing are never scaled down."""
 
-    def heads(self, arriving: Numbers) -> Numbers:
-        """Return the flow behind each head, given what arrives along each dimension."""
+    def choose(self, arriving: Numbers) -> tuple[Numbers, int | None]:
+        """Return the flow behind each head, and the entry that was taken, if one was.
+
+        Args:
+            arriving: Along each dimension.
+        """
         if self._fits(arriving):
-            return self._open(arriving)
+            return self._open(arriving), None
         useful = np.where((self._values > 0.0) | ~self._inlets, arriving, 0.0)
         if self._fits(useful):
-            return self._open(useful)
+            return self._open(useful), None
         free = self._open(np.where(self._free, useful, 0.0))
         row = self._row(useful)
         if row is None:
-            return free
+            return free, None
         flows: Numbers = self._table.flows[row] + free
         # What has no gate comes as it is; the entry says the same, but for rounding.
         dimensions = len(self._part.dimensions)
         flows[:dimensions] = np.where(self._inlets, flows[:dimensions], useful)
-        return flows
+        return flows, row
 
     def _row(self, arriving: Numbers) -> int | None:
         if np.all(self._inlets):
