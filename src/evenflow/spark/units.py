@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import time
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ from evenflow.schedule.cut import build_units
 from evenflow.schedule.life import Facts, change, parts_to_write_off
 from evenflow.schedule.request import QueryState, Subscribe
 from evenflow.spark.compile.stack import NOT_YET
-from evenflow.spark.gate.history import ControlHistory
+from evenflow.spark.gate.flow_gates import FlowGates
 from evenflow.spark.gate.shares import remove_in_state, remove_shares
 from evenflow.spark.sink.cursor import close_cursors
 from evenflow.spark.sink.sinks import open_sinks
@@ -83,9 +82,7 @@ class Units:
         self._available_now: bool | None = None
         """How units are started; None if they are not."""
         self.runs: dict[str, UnitRun] = {}
-        self._histories: dict[str, ControlHistory] = {}
-        """By unit, over all its changes."""
-        self._keep: dict[str, float] = {}
+        self._gates = FlowGates(directory)
 
     @property
     def life(self) -> Life:
@@ -106,7 +103,7 @@ class Units:
         new = _new_queries(requests, outcome)
         known = {**self._definitions.queries, **new}
         self._open_sinks(known[name] for name in outcome.life.queries)
-        self._find_gates(outcome.life)
+        self._gates.find(outcome.life)
         for unit, layout in self._units(outcome.life, new):
             self.runs[unit.id] = self._made(unit, layout, outcome.life, new)
         self._commit(outcome.life, new, facts)
@@ -166,9 +163,8 @@ class Units:
         """
         for sinks in self.sinks.values():
             close_cursors(sinks)
+        self._gates.keep_for_next(self.runs)
         for each in self.runs.values():
-            with suppress(OSError):
-                each.keep_gates()
             each.close()
 
     def _drop_sinks(self, life: Life) -> None:
@@ -257,8 +253,7 @@ class Units:
             self._manifest, life=life, definitions=self._definitions.to_keep(life)
         )
         write_manifest(self._directory.manifest, self._manifest)
-        self._keep = {name: kept for name, kept in self._keep.items() if name in life.queries}
-        self.set_gates(self._keep)
+        self.set_gates(self._gates.keep)
         self._directory.keep_units({layout.id for layout in life.units})
 
     def _keep_seed(self, layout: UnitLayout, facts: Facts) -> None:
@@ -341,34 +336,11 @@ class Units:
     @property
     def gates(self) -> dict[str, float]:
         """The fractions to keep that were asked for, by query; those that are not 1."""
-        return dict(self._keep)
+        return self._gates.keep
 
     def set_gates(self, keep: Mapping[str, float]) -> None:
         """Have gates keep fractions of what comes to queries; those of all others are open."""
-        self._keep = {name: fraction for name, fraction in keep.items() if fraction < 1.0}
-        names = self.life.names
-        for unit, layout in self._units(self.life):
-            wanted = {number: self._keep.get(names[number], 1.0) for number in layout.numbers}
-            # Who shares a gate may leave while the state holds what it has dropped.
-            self._history(layout.id).ask(unit.with_shared_gates(wanted))
-
-    def _find_gates(self, life: Life) -> None:
-        """Take over the gates that an earlier process has left.
-
-        A unit that has begun no batch since they were set does not know of them: of several units
-        with a query, the one that keeps least tells.
-        """
-        names = life.names
-        for layout in life.units:
-            for number, fraction in self._history(layout.id).newest.items():
-                name = names.get(number)
-                if name is not None and number in layout.numbers:
-                    self._keep[name] = min(fraction, self._keep.get(name, 1.0))
-
-    def _history(self, unit: str) -> ControlHistory:
-        if unit not in self._histories:
-            self._histories[unit] = ControlHistory(self._directory.unit(unit).gates)
-        return self._histories[unit]
+        self._gates.set(keep, self.life, self._units(self.life))
 
     # Building.
 
@@ -395,7 +367,7 @@ class Units:
         charge = Charge(replace(unit, families=families), layout, carried, frozenset(running))
         around = replace(self._around, queries={**self._definitions.queries, **(new or {})})
         try:
-            return UnitRun(charge, directory, around, self._history(unit.id))
+            return UnitRun(charge, directory, around, self._gates.history(unit.id))
         except EvenflowError:
             raise
         except Exception as exc:

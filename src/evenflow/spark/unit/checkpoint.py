@@ -34,6 +34,12 @@ def has_begun(checkpoint: Path) -> bool:
     return bool(_numbers(checkpoint / "offsets"))
 
 
+def first_unplanned(checkpoint: Path) -> int:
+    """Return the first batch that has not been planned."""
+    batch = next_batch(checkpoint)
+    return batch + is_planned(checkpoint, batch)
+
+
 def is_planned(checkpoint: Path, batch: int) -> bool:
     """Whether a batch has been planned: it may have begun, and is done again if it has."""
     return (checkpoint / "offsets" / str(batch)).exists()

@@ -342,11 +342,6 @@ class UnitRun:
         self._note_progress()
         self._rejects.look()
 
-    def keep_gates(self) -> None:
-        """Have gates that were asked for hold in the next process, from its first new batch on."""
-        batch = next_batch(self.directory.checkpoint)
-        self.history.begin(batch + is_planned(self.directory.checkpoint, batch))
-
     def close(self) -> None:
         """Let go of the StreamingQuery, which has stopped and is not started again.
 
