@@ -7,8 +7,15 @@ import pytest
 from evenflow.bench import shed_fit, shed_planning
 from evenflow.bench.choice import Only
 from evenflow.bench.shed_case import case_of
-from evenflow.bench.shed_networks import COSTS, by_inputs, fan_out, figure_9, highest_rates
-from evenflow.bench.shed_picture import PICTURES, lines_of
+from evenflow.bench.shed_networks import (
+    COSTS,
+    SUBSTITUTES,
+    by_inputs,
+    fan_out,
+    figure_9,
+    highest_rates,
+)
+from evenflow.bench.shed_picture import PICTURES, Picture, lines_of
 from evenflow.errors import UserError
 from evenflow.shed.program import program_of
 
@@ -55,6 +62,33 @@ def test_the_worst_network_counts() -> None:
     assert "below" in shed_planning.verdict(dict(result))[1]
 
 
+def test_the_summary_has_the_figures_that_bars_are_set_for() -> None:
+    chosen = {"figure": "select", "exact_us": 10.0, "lp_us": 200.0, "solver_us": 150.0}
+    cases = [
+        {**chosen, "speedup": 90.0},
+        *(
+            case_of("table 3", "", x=x, merged=False, seconds=s, plans=n, error=1, worst_error=e)
+            for x, s, n, e in ((4, 0.1, 984, 0.03), (8, 0.6, 31_542, 0.15))
+        ),
+    ]
+    asked = {
+        "exact_microseconds_median": 10.0,
+        "lp_microseconds_median": 200.0,
+        "exact_speedup_over_cold_lp": 90.0,
+        "cfit_4_inputs_seconds": 0.1,
+        "cfit_8_inputs_seconds": 0.6,
+        "cfit_8_inputs_entries": 31_542,
+        "cfit_8_inputs_worst_error": 0.15,
+    }
+    found = shed_planning._summary(cases)
+    assert {key: found[key] for key in asked} == asked
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.figure)
+def test_every_figure_says_what_stands_for_what_the_paper_does_not_print(picture: Picture) -> None:
+    assert SUBSTITUTES[picture.figure]
+
+
 def test_an_unknown_case_is_told() -> None:
     with pytest.raises(UserError):
         shed_planning.run(True, lambda _: None, Only(case="figure-99"))
@@ -71,6 +105,7 @@ def test_tables_are_measured_and_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(shed_planning.pictures(table)) == {"table-3.svg"}
     drawn = shed_planning.pictures(changed)
     assert set(drawn) == {"figure-15a.svg", "figure-15b.svg", "figure-15c.svg"}
+    assert set(changed["substitutes"]) == {"15a", "15b", "15c"}
     assert drawn == shed_planning.pictures(changed)
     assert all(picture.startswith(b"<?xml") for picture in drawn.values())
 

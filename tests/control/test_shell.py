@@ -145,7 +145,11 @@ def test_a_flow_that_was_measured_becomes_a_network_file(
     flow = write(tmp_path, GOOD)
     shown = invoke("explain", flow, "--network", "--state", tmp_path)
     assert shown.exit_code == 0, shown.stderr
+    assert shown.stdout.startswith("# Costs are what batches have told")
     (tmp_path / "net.yaml").write_text(shown.stdout)
+    write_sealed(tmp_path / "costs.json", six_costs().as_json())
+    certain = invoke("explain", flow, "--network", "--state", tmp_path).stdout
+    assert certain.splitlines()[1].startswith("# Certainty, from 0 for a guess to 1: a 0.90, b 0.90")
     network = read_network(tmp_path / "net.yaml").network
     assert network.inputs == ("s",)
     assert network.operators["a-u1"].selectivity == 0.4

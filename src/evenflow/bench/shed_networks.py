@@ -12,6 +12,22 @@ from evenflow.shed.network import Network, Node, Operator, Query
 COSTS = {"a": (56, 40), "b": (64, 32), "c": (72, 24), "d": (80, 16), "e": (88, 8)}
 """Figure 9: milliseconds of the two queries on the first server."""
 _MS = 1e-3
+_TOTALS = "costs of networks but (b), and of the second server: equal totals, growing imbalance"
+_SWAPPED = "costs of the second server: those of the first, the other way round"
+SUBSTITUTES = {
+    "10": _TOTALS,
+    "10b": _TOTALS,
+    "11a": _TOTALS,
+    "11c": "the trace of TCP packets: a histogram that falls as its plot does",
+    "13": "costs: the shared operator 8 ms, branches 2 to 16 ms in turn",
+    "14a": _SWAPPED,
+    "14b": _SWAPPED,
+    "15a": "query loads: 1, 0.75 and 0.5 of (64, 32)",
+    "15b": "selectivities of an operator on the second server: 1 before, 0.6 to 0.95 after",
+    "15c": _SWAPPED,
+    "table 3": _SWAPPED,
+}
+"""By figure, what stands for things that the paper does not print."""
 
 
 def figure_9(name: str, factor: float = 1.0) -> Network:

@@ -9,6 +9,8 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evenflow.bench.shed_networks import SUBSTITUTES
+
 if TYPE_CHECKING:
     from evenflow.bench.shed_case import Case
 
@@ -153,6 +155,8 @@ def _draw(picture: Picture, cases: list[Case], form: str) -> bytes:
             axes.set_yscale("log")
         else:
             axes.set_ylim(bottom=0)
+        if note := SUBSTITUTES.get(picture.figure):
+            figure.supxlabel(f"not printed in the paper: {note}", fontsize=7)
         axes.grid(visible=True, alpha=0.3)
         axes.legend()
         drawn = io.BytesIO()

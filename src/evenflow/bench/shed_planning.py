@@ -17,7 +17,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evenflow.bench.shed_case import Case, case_of
-from evenflow.bench.shed_networks import COSTS, by_inputs, fan_out, figure_9, highest_rates
+from evenflow.bench.shed_networks import (
+    COSTS,
+    SUBSTITUTES,
+    by_inputs,
+    fan_out,
+    figure_9,
+    highest_rates,
+)
 from evenflow.errors import UserError
 
 if TYPE_CHECKING:
@@ -68,7 +75,14 @@ def run(quick: bool, on_step: Callable[[str], None], only: Only) -> dict[str, An
         if only.case in (None, name):
             on_step(name)
             cases += made[name](quick)
-    return {"bench": "shed-planning", "cases": cases, **_summary(cases)}
+    shown = {case["figure"] for case in cases}
+    stands_for = {figure: text for figure, text in SUBSTITUTES.items() if figure in shown}
+    return {
+        "bench": "shed-planning",
+        "substitutes": stands_for,
+        "cases": cases,
+        **_summary(cases),
+    }
 
 
 def verdict(result: dict[str, Any]) -> list[str]:

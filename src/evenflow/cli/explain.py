@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from evenflow.errors import ConfigError
 
 if TYPE_CHECKING:
     from evenflow.flow import Flow
+    from evenflow.model.costs import Costs
 
 
 class Form(enum.Enum):
@@ -57,6 +59,7 @@ def _network(flow: Flow, state: Path, form: Form) -> str:
     import yaml
 
     from evenflow.control.measured import read_measured
+    from evenflow.control.stored import read_costs
 
     if form not in (Form.TEXT, Form.JSON):
         raise ConfigError(f"a network file is not written as {form.value}", "use text or json")
@@ -64,4 +67,16 @@ def _network(flow: Flow, state: Path, form: Form) -> str:
     if form is Form.JSON:
         return json.dumps(data)
     text: str = yaml.safe_dump(data, sort_keys=False, default_flow_style=None, width=100)
-    return text.rstrip("\n")
+    return "\n".join([*_certainty(read_costs(state)), text.rstrip("\n")])
+
+
+def _certainty(costs: Costs | None) -> list[str]:
+    """Return comments that say how far the costs of a measured flow can be trusted."""
+    if costs is None or costs.measured_at is None:
+        return ["# Costs are what batches have told: none were measured before the flow ran."]
+    at = datetime.fromtimestamp(costs.measured_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    told = ", ".join(f"{name} {cost.certainty:.2f}" for name, cost in costs.queries.items())
+    return [
+        f"# Costs: measured {at}, then corrected by what batches took. 0 is less than can be told.",
+        f"# Certainty, from 0 for a guess to 1: {told or 'all are guessed'}.",
+    ]

@@ -28,6 +28,8 @@ VERSION = 1
 """Of network files."""
 STEP = 1.25
 """Bins of rates grow by this."""
+DIGITS = 4
+"""Of what was measured."""
 MOST_LOOKS = 20_000
 """Then older looks count half."""
 
@@ -90,7 +92,14 @@ def measured_network(
         return None
     network = flow_network(view.model, terms, view.unsqueezed).network
     histograms = {name: each for name, each in trace.histograms().items() if name in network.inputs}
-    return {"evenflow": VERSION, **network_data(network), "rates": histograms}
+    return {"evenflow": VERSION, **_rounded(network_data(network)), "rates": histograms}
+
+
+def _rounded(data: Any) -> Any:
+    """Return data with as many digits as measuring can tell."""
+    if isinstance(data, float):
+        return float(f"{data:.{DIGITS}g}")
+    return {key: _rounded(each) for key, each in data.items()} if isinstance(data, dict) else data
 
 
 def _input(unit: UnitModel) -> str:

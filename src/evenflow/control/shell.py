@@ -147,7 +147,7 @@ class Control:
     def report(self) -> dict[str, Any]:
         """Return how the loop stands, for the status object."""
         if self._surveys:
-            why = "what tuples cost is measured, which takes a minute at most"
+            why = "what tuples cost is measured, which may take a minute"
             return {"shed": self._mode.value, "state": "preparing", "reason": why}
         if self._core is None:
             return {"shed": self._mode.value, "state": "off"}
