@@ -21,6 +21,7 @@ from evenflow.control.shell import Control
 from evenflow.control.stored import Survey, read_corrections
 from evenflow.errors import ConfigError
 from evenflow.shed.linear.exact import Exact
+from evenflow.spark.state.sealed import write_sealed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,7 +150,9 @@ def test_a_flow_that_was_measured_becomes_a_network_file(
     (tmp_path / "net.yaml").write_text(shown.stdout)
     write_sealed(tmp_path / "costs.json", six_costs().as_json())
     certain = invoke("explain", flow, "--network", "--state", tmp_path).stdout
-    assert certain.splitlines()[1].startswith("# Certainty, from 0 for a guess to 1: a 0.90, b 0.90")
+    assert certain.splitlines()[1].startswith(
+        "# Certainty, from 0 for a guess to 1: a 0.90, b 0.90"
+    )
     network = read_network(tmp_path / "net.yaml").network
     assert network.inputs == ("s",)
     assert network.operators["a-u1"].selectivity == 0.4
