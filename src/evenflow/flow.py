@@ -122,6 +122,7 @@ class Flow:
                 f"source {name}: an event time needs a watermark",
                 "say how late tuples may come, as watermark: 10 seconds",
             )
+        _check_generator(name, reader)
         delay = DEFAULT_WATERMARK_US if watermark is None else _watermark_us(watermark)
         reader = changed(reader, id=_id_column(name, columns, id))
         source = Source(name, columns, event_time, delay, self._identity(reader))
@@ -340,6 +341,23 @@ def _format_schema(kind: str, name: str, reader: Reader, given: Schema | None) -
 
 def _option_text(value: Option) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _check_generator(name: str, reader: Reader) -> None:
+    """Refuse options that a source which makes tuples does not have.
+
+    Raises:
+        ConfigError: There are some.
+    """
+    if reader.format not in BUILTIN:
+        return
+    from evenflow.spark.source.generator_options import GENERATORS, generator_settings
+
+    if reader.format in GENERATORS:
+        try:
+            generator_settings(reader.format, reader.options, 1)
+        except ConfigError as exc:
+            raise ConfigError(f"source {name}: {exc.message}", exc.hint) from exc
 
 
 def _watermark_us(text: str | float) -> int:

@@ -170,7 +170,11 @@ CONTROL: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("control", "texts"),
     [
-        (CONTROL, ("control: shedding, load 1.4", "instead of 5.2", "54%", "12.5 times")),
+        (
+            CONTROL,
+            ("control: shedding, load 1.4", "instead of 5.2", "54%", ": b 10%", "12.5 times"),
+        ),
+        ({**CONTROL, "gates": {f"q{i}": 0.0 for i in range(9)}}, ("q5 0% and 3 more",)),
         ({**CONTROL, "shed": "dry-run"}, ("control (dry run): shedding",)),
         ({**CONTROL, "unrecorded": "no room"}, ("gates stay as they are, no room",)),
         ({"shed": "on", "state": "dead", "reason": "oh"}, ("the control loop has ended: oh",)),

@@ -201,6 +201,37 @@ queries:
     assert "columns of its own" in fault.message
 
 
+WRONG_OPTIONS = """\
+rate: -5
+rate: 0
+surge: abc
+surge_after: soon
+disorder: 7
+meters: 0
+speed: 0
+start: yesterday
+max_rows_per_batch: 0
+foo: 1
+"""
+
+
+@pytest.mark.parametrize("options", WRONG_OPTIONS.splitlines())
+def test_options_of_a_source_of_ours_are_told_before_anything_runs(
+    tmp_path: Path, options: str
+) -> None:
+    text = f"""\
+evenflow: 1
+flow: f
+sources:
+  m: {{format: meters, options: {{{options}}}}}
+queries:
+  q: {{sql: "SELECT id FROM m"}}
+"""
+    fault = _fault(tmp_path, text)
+    assert "sources.m" in str(fault)
+    assert options.partition(":")[0] in fault.message
+
+
 # --- model, schema and docs -----------------------------------------------------------------------
 
 

@@ -206,10 +206,10 @@ def test_the_network_has_the_loads_of_the_model(a: float, b: float, c: float, ga
     first = {"trunk": trunk if gated else 1.0}
     start = "trunk-u1" if gated else "s"
     keep = {
-        f"{start}->family-u1-0": _within(family, first["trunk"]),
-        f"{start}->family-u1-1": _within(c, first["trunk"]),
-        "family-u1-0->a-u1": _within(a, family),
-        "family-u1-0->b-u1": _within(b, family),
+        f"{start}->rows-of-a": _within(family, first["trunk"]),
+        f"{start}->rows-of-c": _within(c, first["trunk"]),
+        "rows-of-a->a-u1": _within(a, family),
+        "rows-of-a->b-u1": _within(b, family),
     }
     if gated:
         keep["s->trunk-u1"] = trunk
@@ -232,7 +232,7 @@ def test_names_of_the_network_are_not_those_of_queries_and_sources() -> None:
     )
     known = {"read-u1": QueryFacts(), "x" * 64: QueryFacts()}
     model = model_of(FlowFacts(at=1.0, units=(unit,), queries=known))
-    made = flow_network(model, {"u1": Terms(input="family-u1-0")}, 1.0)
+    made = flow_network(model, {"u1": Terms(input="rows-of-a")}, 1.0)
     parts = sorted(query for query, _ in made.outputs.values())
     assert parts == ["read-u1", "x" * 64]
 
@@ -388,3 +388,25 @@ def test_the_highest_surge_of_a_gated_trunk_is_what_reading_leaves() -> None:
         for gated in (False, True)
     ]
     assert surges == [pytest.approx(1.5 / 9e-3), pytest.approx(1.5 / 1e-3)]
+
+
+def test_where_no_floors_fit_what_costs_nothing_is_kept() -> None:
+    """To drop it would help nobody; the others are at their floors."""
+    facts = facts_of()
+    model = model_of(facts)
+    cheap = replace(model.units[0].families[-1].parts[0], own=0.0)
+    family = replace(model.units[0].families[-1], row=0.0, parts=(cheap,))
+    unit = replace(model.units[0], families=(*model.units[0].families[:-1], family))
+    model = replace(model, units=(unit,))
+    floors = {part.query: max(part.floor, 0.1) for part in model.parts()}
+    unit = replace(
+        unit,
+        families=tuple(
+            replace(f, parts=tuple(replace(p, floor=floors[p.query]) for p in f.parts))
+            for f in unit.families
+        ),
+    )
+    model = replace(model, units=(unit,))
+    choice = Plans().choose(model, {unit.id: 1e9}, 1.0)
+    assert not choice.fits
+    assert choice.keep == {**floors, cheap.query: 1.0}

@@ -104,12 +104,37 @@ def test_queries_that_were_subscribed_at_run_time_are_measured_too(
     assert survey(run_of(b=query)).costs.queries == {"b": COST}
     later = generated().sql("a", B)
     assert set(survey(run_of(b=query, a=later)).costs.queries) == {"a", "b"}
-    # What the flow was started with comes first, should there be no time for all.
-    assert measured == [["b"], ["b", "a"]]
+    # What is known already is not measured again: a restart must not take a minute.
+    assert measured == [["b"], ["a"]]
     assert set(survey(run_of(b=query, a=later)).costs.queries) == {"a", "b"}
     changed = generated().sql("a", A)
     survey(run_of(b=query, a=changed))
-    assert measured == [["b"], ["b", "a"], ["b", "a"]]
+    assert measured == [["b"], ["a"], ["a"]]
+
+
+def test_what_is_measured_later_leaves_what_was_learned(
+    tmp_path: Path, measured: list[list[str]]
+) -> None:
+    """Corrections of units are relative to the first costs."""
+    flow = generated()
+    query = flow.sql("b", A)
+    survey = surveyor(flow.spec(), tmp_path, lambda _: None)
+    first = survey(run_of(b=query)).costs
+    second = survey(run_of(b=query, a=generated().sql("a", B))).costs
+    assert second.measured_at == first.measured_at
+    assert measured == [["b"], ["a"]]
+
+
+def test_costs_that_are_too_old_are_all_measured_again(
+    tmp_path: Path, measured: list[list[str]]
+) -> None:
+    flow = generated()
+    for name, sql in (("a", A), ("b", B)):
+        flow.sql(name, sql)
+    keep(tmp_path, flow.spec(), "a", "b", age=OLDEST_SECONDS + 60)
+    found = find(tmp_path, flow.spec())
+    assert measured == [["a", "b"]]
+    assert found.age(time.time()) == pytest.approx(0.0, abs=60)
 
 
 def test_a_table_that_is_handed_in_does_not_stand_in_the_way(

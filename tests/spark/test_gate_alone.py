@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -179,8 +179,8 @@ def test_a_gate_before_an_aggregate(spark: SparkSession, tmp_path: Path, mode: s
     assert 8 < len(answers) < 32
 
 
-@pytest.mark.parametrize("keep", [-0.1, 1.1, float("nan")])
-def test_fractions_that_cannot_be_are_refused(tmp_path: Path, keep: float) -> None:
+@pytest.mark.parametrize("keep", [-0.1, 1.1, float("nan"), None, "half"])
+def test_fractions_that_cannot_be_are_refused(tmp_path: Path, keep: Any) -> None:
     with pytest.raises(ConfigError):
         evenflow.set_gate(tmp_path / "gate.txt", keep)
 

@@ -32,6 +32,7 @@ Status = dict[str, Any]
 
 _WATCH_SECONDS = 1.0
 _MOST_TEXT = 80
+_MOST_GATES = 6
 
 _COUNTS = ("in", "contributed", "open", "late", "filtered", "rejected")
 
@@ -138,10 +139,12 @@ def _control_lines(control: Mapping[str, Any], *, running: bool) -> list[str]:
         f"control{mode}: {state}, load {cell_text(control.get('load'))} of "
         f"{cell_text(control.get('capacity'))}"
     )
-    if control.get("gates"):
+    if gates := control.get("gates"):
+        named = ", ".join(f"{name} {kept:.0%}" for name, kept in list(gates.items())[:_MOST_GATES])
+        more = f" and {len(gates) - _MOST_GATES} more" if len(gates) > _MOST_GATES else ""
         line += (
             f" instead of {cell_text(control.get('load_without_gates'))}, "
-            f"{control.get('value', 0.0):.0%} of the value kept"
+            f"{control.get('value', 0.0):.0%} of the value kept: {named}{more}"
         )
     surge = control.get("highest_surge")
     if surge is not None:

@@ -122,10 +122,10 @@ class _Builder:
         if unit.trunk > 0:
             before = self._operator(f"trunk-{unit.id}", terms.input, unit.trunk)
         several = _several(unit)
-        for number, family in enumerate(unit.families):
+        for family in unit.families:
             parts = [part for part in family.parts if part.query not in several]
             if parts:
-                name = f"family-{unit.id}-{number}"
+                name = f"rows-of-{parts[0].query}"
                 row = self._operator(name, before, family.row)
                 for part in parts:
                     self._add_part(unit, part, row, terms)

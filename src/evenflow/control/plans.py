@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
     from evenflow.control.flow_network import FlowNetwork
-    from evenflow.control.model import FlowModel, UnitModel
+    from evenflow.control.model import FlowModel, Part, UnitModel
 
 MOST_PLANNERS = 32
 STEP = 1.1
@@ -36,6 +36,8 @@ CLOSE = 0.005
 """How close to that is close enough."""
 AHEAD = (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 """For these multiples of what fits plans are made before they are needed."""
+NEXT_TO_NOTHING = 0.02
+"""Share of the load of all floors by which it may be higher where those do not fit."""
 GRAIN = 10_000
 """Fractions are whole numbers of this part of one."""
 
@@ -79,7 +81,7 @@ class Plans:
         floors = model.floors()
         least = Choice(keep={**everything, **floors}, fits=False, method="floors")
         if model.load(rates, floors) >= capacity:
-            return least
+            return replace(least, keep=_with_cheap(model, rates, least.keep))
         try:
             return self._fitting(model, rates, capacity, floors)
         except EvenflowError as exc:
@@ -184,6 +186,22 @@ class Plans:
 
     def _key(self, model: FlowModel, asked: Mapping[str, float]) -> Hashable:
         return _in_ratios(model), tuple(_worths(asked))
+
+
+def _with_cheap(
+    model: FlowModel, rates: Mapping[str, float], floors: Mapping[str, float]
+) -> dict[str, float]:
+    """Return floors, but all of queries that cost next to nothing: to drop them helps nobody."""
+    room = model.load(rates, floors) * (1 + NEXT_TO_NOTHING)
+    keep = dict(floors)
+
+    def opened(part: Part) -> dict[str, float]:
+        return {**keep, **dict.fromkeys(part.queries, 1.0)}
+
+    for part in sorted(model.parts(), key=lambda part: model.load(rates, opened(part))):
+        if model.load(rates, opened(part)) <= room:
+            keep = opened(part)
+    return keep
 
 
 def _scaled(model: FlowModel, rates: Mapping[str, float], capacity: float) -> dict[str, float]:

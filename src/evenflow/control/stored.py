@@ -113,8 +113,10 @@ def _find(run: Run, spec: FlowSpec, state: Path, say: Callable[[str], None]) -> 
         # What a program hands in may be read only once, and belongs to the flow. A table is read
         # whole, as often as there are units that join with it.
         return kept or Costs()
+    known = kept if kept is not None and _is_young(kept, time.time()) else Costs()
+    new = tuple(query for query in spec.queries if query.name not in known.queries)
     try:
-        found = replace(_calibrated(run, spec, say), hashes=hashes)
+        found = _added(known, _calibrated(run, replace(spec, queries=new), say), hashes)
         write_sealed(state / FILE, found.as_json())
     except (EvenflowError, OSError) as exc:
         say(f"costs are guessed, they could not be measured: {exc}")
@@ -124,6 +126,19 @@ def _find(run: Run, spec: FlowSpec, state: Path, say: Callable[[str], None]) -> 
             raise
         return kept or Costs()  # nothing will run with them
     return found
+
+
+def _added(known: Costs, new: Costs, hashes: Mapping[str, str]) -> Costs:
+    """Return what was known with what was measured now.
+
+    What batches have told is relative to the first of them: it holds on.
+    """
+    return Costs(
+        reading={**known.reading, **new.reading},
+        queries={**known.queries, **new.queries},
+        measured_at=known.measured_at if known.queries else new.measured_at,
+        hashes=hashes,
+    )
 
 
 def _calibrated(run: Run, spec: FlowSpec, say: Callable[[str], None]) -> Costs:
@@ -138,5 +153,9 @@ def _calibrated(run: Run, spec: FlowSpec, say: Callable[[str], None]) -> Costs:
 
 def _holds(costs: Costs, hashes: Mapping[str, str], now: float) -> bool:
     """Return whether costs are young enough, and were measured of these queries."""
+    return _is_young(costs, now) and costs.covers(hashes)
+
+
+def _is_young(costs: Costs, now: float) -> bool:
     age = costs.age(now)
-    return age is not None and age <= OLDEST_SECONDS and costs.covers(hashes)
+    return age is not None and age <= OLDEST_SECONDS

@@ -20,7 +20,7 @@ def why_drops(view: View, choice: Choice) -> str:
     if view.late:
         told += f", and {_names(view.late)} {_be(view.late)} late"
     if not choice.fits:
-        return f"{told}: not even the floors fit, so all queries are at their floors"
+        return f"{told}: not even the floors fit, so queries that cost something are at theirs"
     dropped = {name: kept for name, kept in choice.keep.items() if kept < 1.0}
     order = sorted(dropped, key=lambda name: (dropped[name], name))
     return f"{told}: {_kept(dropped, order)}, which costs the least value"
@@ -37,7 +37,7 @@ def why_wider(view: View, choice: Choice) -> str:
     share = view.open_load / view.capacity if view.capacity > 0 else 0.0
     if choice.is_open:
         return f"{_rows(view)}, {share:.0%} of what fits: all gates open"
-    return f"{_rows(view)}, {share:.1f} times what fits, less than before: more is kept"
+    return f"{_rows(view)}, load is {share:.1f} times what fits and has fallen: more is kept"
 
 
 def why_catching_up(unit: str, rows: float) -> str:

@@ -189,6 +189,8 @@ class _Calibration:
             alone: dict[str, _Alone] = {}
             for query in self._spec.queries:
                 if self._is_late():
+                    left = sorted({query.name for query in self._spec.queries} - set(alone))
+                    self._say(f"no time is left: the costs of {', '.join(left)} are guessed")
                     break
                 try:
                     alone[query.name] = self._alone((query,))
@@ -301,8 +303,12 @@ class _Calibration:
 
     def _measured(self, frame: DataFrame, names: Sequence[str], times: int) -> Timing:
         rows = self._rows(names, times)
-        rounds = range(self._rounds)
-        return Timing(tuple(self._seconds(partial(_throw_away, frame)) / rows for _ in rounds))
+        taken: list[float] = []
+        for _ in range(self._rounds):
+            taken.append(self._seconds(partial(_throw_away, frame)) / rows)
+            if self._is_late():
+                break
+        return Timing(tuple(taken))
 
     def _seconds(self, work: Callable[[], None]) -> float:
         """Return the processor time of some work; on a cluster, time on all cores."""

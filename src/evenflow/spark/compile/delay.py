@@ -16,6 +16,8 @@ from functools import cache
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
+from evenflow.spark.processor_time import processor_seconds
+
 BLOCKS = "EVENFLOW_DELAY_BLOCKS"
 """In the environment: blocks of work per microsecond, instead of timing them."""
 _BLOCK = "0123456789abcdef" * 4
@@ -55,7 +57,11 @@ def _timed(blocks: int) -> float:
     work = rows.select(F.max(_work(F.col("id"), blocks)))
     taken = []
     for _ in range(_ROUNDS):
-        began = time.perf_counter()
+        spent, began = processor_seconds(os.getpid()), time.perf_counter()
         work.collect()
         taken.append(time.perf_counter() - began)
+        after = processor_seconds(os.getpid())
+        if spent is not None and after is not None and after > spent:
+            # Whoever else runs makes it take longer, and costs it nothing.
+            taken.append(after - spent)
     return min(taken)

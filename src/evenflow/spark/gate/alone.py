@@ -72,9 +72,13 @@ def set_gate(file: str | Path, keep: float) -> None:
     Raises:
         ConfigError: The fraction is not between 0 and 1, or there is no such gate.
     """
-    if not 0 <= keep <= 1:
-        raise ConfigError(f"a gate keeps 0 to 1, not {keep:g}")
+    if not _is_fraction(keep):
+        raise ConfigError(f"a gate keeps 0 to 1, not {keep!r:.40}")
     add_fraction(gate_path(file), threshold(keep), lambda: time.time_ns() // 1000)
+
+
+def _is_fraction(keep: object) -> bool:
+    return isinstance(keep, int | float) and 0 <= keep <= 1
 
 
 def _in_force(told: Column) -> Column:

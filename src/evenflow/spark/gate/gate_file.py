@@ -70,7 +70,7 @@ def add_fraction(path: Path, limit: int, clock: Callable[[], int]) -> None:
         ConfigError: There is no such gate, or it is damaged, or cannot be written.
     """
     if not path.exists():
-        raise ConfigError(f"there is no gate {path}", "the query makes it")
+        raise ConfigError(f"there is no gate {path}", "evenflow.gate makes it with its query")
     with _alone(path):
         known = _read(path)
         if known[-1][1] == limit:
