@@ -65,7 +65,7 @@ def value_by_windows(flow: SimFlow, since: float, until: float, seconds: float =
 
 @pytest.mark.parametrize(
     ("load", "deadline", "weights", "most", "least"),
-    [(1.2, 10.0, (), 20, 0.18), (0.6, 3.4, (4.0, 3.0, 2.0, 1.0), 4, 0.6)],
+    [(1.2, 10.0, (), 4, 0.24), (0.6, 3.4, (4.0, 3.0, 2.0, 1.0), 4, 0.6)],
 )
 def test_gates_of_several_units_do_not_go_to_and_fro(
     load: float, deadline: float, weights: Sequence[float], most: int, least: float
@@ -104,3 +104,16 @@ def test_the_first_batches_of_a_surge_are_short_however_many_units_read_it(count
     )
     flow.run(loop_for(costs), 70.0)
     assert flow.worst_delay(38.0, 70.0) <= 3.2
+
+
+def test_a_unit_of_rare_batches_does_not_throttle_the_others() -> None:
+    """Now and then one of its batches stands beside theirs: most of them have none."""
+    own = 20e-6
+    rate = load_rate(0.5, 2, own)
+    flow, costs = several(11, surge(rate, 5.0, 60.0, 80.0), own / 10, deadline=60.0, fixed=0.3)
+    for unit in flow.units[1:]:
+        unit.every = 20.0
+    least: list[int] = []
+    flow.after_look = lambda _: least.append(flow.units[0].limit or 10**9)
+    flow.run(loop_for(costs), 130.0)
+    assert min(least) > rate / 2

@@ -160,13 +160,13 @@ def test_a_query_subscribed_at_run_time_may_read_what_is_handed_in(
     assert measured == []
 
 
-def test_what_fails_while_costs_are_measured_or_kept_stops_no_flow(
+def test_costs_that_cannot_be_kept_stop_no_flow(
     tmp_path: Path, measured: list[list[str]]
 ) -> None:
     flow = generated()
     flow.sql("a", A)
     (tmp_path / FILE).mkdir()  # as it is where it cannot be written
-    assert find(tmp_path, flow.spec()) == Costs()
+    assert find(tmp_path, flow.spec()).queries == {"a": COST}
     assert measured == [["a"]]
 
 
@@ -187,3 +187,23 @@ def test_measuring_ends_quietly_if_the_flow_is_asked_to_stop(
         return
     with pytest.raises(KeyboardInterrupt):
         _find(run, flow.spec(), tmp_path, lambda _: None)
+
+
+def test_a_query_that_joins_a_family_shares_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was measured alone, with the row in its own part."""
+    counted = "SELECT id, count(*) AS c FROM s WHERE id > {} GROUP BY id, window(ts, '1 second')"
+    costs = {"a": QueryCost(row=4e-6, own=1e-6), "b": QueryCost(own=6e-6)}
+
+    def calibrated(_: object, of: FlowSpec, __: object) -> Costs:
+        return Costs(queries={q.name: costs[q.name] for q in of.queries}, measured_at=time.time())
+
+    monkeypatch.setattr(stored, "_calibrated", calibrated)
+    flow = generated()
+    flow.sql("a", counted.format(1))
+    find(tmp_path, flow.spec())
+    flow.sql("b", counted.format(2))
+    found = find(tmp_path, flow.spec()).queries
+    assert (found["a"].row, found["a"].own) == pytest.approx((4e-6, 1e-6))
+    assert (found["b"].row, found["b"].own) == pytest.approx((4e-6, 2e-6))

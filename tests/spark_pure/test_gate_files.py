@@ -238,3 +238,20 @@ def test_a_history_is_on_disk_before_it_replaces_the_one_before(
     history.needed(3, late_ms=0, watermark_ms=0, stay_ms=0)
     assert len(read_rows(tmp_path / "gates.jsonl")) == 1
     assert ControlHistory(tmp_path / "gates.jsonl").of(3) == history.of(3)
+
+
+def test_what_was_asked_for_and_no_batch_has_had_is_there_for_the_next_process(
+    tmp_path: Path,
+) -> None:
+    """Also if the next batch has a row already, which it keeps."""
+    history = ControlHistory(tmp_path / "gates.jsonl")
+    history.ask({1: 0.5})
+    assert history.begin(7).keep == {1: 0.5}
+    history.ask({})
+    history.keep_asked(7)
+    again = ControlHistory(tmp_path / "gates.jsonl")
+    assert again.newest == {}
+    assert again.of(7).keep == {1: 0.5}
+    assert again.of(8).keep == {}
+    again.keep_asked(9)
+    assert again.newest == {}

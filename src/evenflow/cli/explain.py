@@ -75,8 +75,9 @@ def _certainty(costs: Costs | None) -> list[str]:
     if costs is None or costs.measured_at is None:
         return ["# Costs are what batches have told: none were measured before the flow ran."]
     at = datetime.fromtimestamp(costs.measured_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    told = ", ".join(f"{name} {cost.certainty:.2f}" for name, cost in costs.queries.items())
+    names = sorted({*costs.hashes, *costs.queries})
+    told = ", ".join(f"{name} {costs.certainty((name,)):.2f}" for name in names)
     return [
         f"# Costs: measured {at}, then corrected by what batches took. 0 is less than can be told.",
-        f"# Certainty, from 0 for a guess to 1: {told or 'all are guessed'}.",
+        f"# Certainty, from 0 for a guess to 1: {told}.",
     ]

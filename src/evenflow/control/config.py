@@ -35,9 +35,11 @@ class LoopConfig:
     gain: float = 0.04
     """What wider gates must bring to be worth a change, for the value that is kept already."""
 
-    steadiness: float = 0.15
-    """What other gates must bring, for the value that narrower ones than those in force keep, where
-    several units run: less, and gates go to and fro between queries."""
+    steadiness: float = 0.3
+    """Where several units run: what others must bring, for the value that they keep, to be taken
+    instead of those in force, narrower; and for what is lost, to be taken instead of those in
+    force. Less, and gates go to and fro between queries, which all lose their windows; more, and
+    what is kept is far from the best."""
 
     most_changes: int = 20
     """Per minute, of those that a batch has had. A few of them are kept back for surges and for

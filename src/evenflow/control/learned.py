@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from evenflow.control.correction import Correction, first_correction
 from evenflow.control.demand import gets_nothing
 from evenflow.control.kept import Kept
-from evenflow.control.model import calibrated_unit, flow_model
+from evenflow.control.model import calibrated_unit, flow_model, turn_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
@@ -210,13 +210,13 @@ class Learned:
         worst = 0.0
         stays_late = False
         running = [own for u, own in zip(facts.units, model.units, strict=True) if _runs(u, facts)]
-        turn = sum(own.fixed for own in running)
         for unit, own in zip(facts.units, model.units, strict=True):
             settled = settled_at + 2 * own.span
             since = max(self._judged_at, settled)
             # The next answers of units whose batches come less often are not there to judge by.
             recent = max(settled, facts.at - 2 * max(own.span, unit.every))
             seconds = 0.0 if unit.last is None else unit.last.machine_seconds or 0.0
+            turn = turn_of(own, running)
             least = unit.batches_before * max(unit.every, turn) + ATTAINABLE * turn
             heavy = seconds > HEAVY * own.fixed
             for name in unit.queries:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evenflow.control.decision import SetLimit
+from evenflow.control.model import often, turn_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 SPANS = 1.5
 """How many spans the longest batch may take."""
+LEAST_SPANS = 0.3
+"""How many spans its rows may take at least, however long batches take without."""
 LEAST_ROWS, MOST_ROWS = 100, 10**9
 ROOM = 1.5
 """How many times what arrives in a span a batch may read at least, if that fits."""
@@ -94,12 +97,17 @@ def _most_rows(view: View, unit: UnitModel, following: Mapping[str, Mapping[str,
     beside = [
         other
         for other in view.model.units
-        if other.id == unit.id
-        or (set(other.sources) & set(unit.sources) and view.rates.get(other.id, 0.0) > 0)
+        if other.id != unit.id
+        and set(other.sources) & set(unit.sources)
+        and view.rates.get(other.id, 0.0) > 0
     ]
-    per_row = sum(view.model.work(other, 1.0, following[other.id]) for other in beside)
-    seconds = SPANS * unit.span - sum(other.fixed for other in beside)
-    return max(0.0, seconds) / per_row if per_row > 0 else MOST_ROWS
+
+    def work(each: UnitModel) -> float:
+        return view.model.work(each, 1.0, following[each.id])
+
+    per_row = work(unit) + sum(often(other, unit) * work(other) for other in beside)
+    seconds = max(LEAST_SPANS * unit.span, SPANS * unit.span - turn_of(unit, beside))
+    return seconds / per_row if per_row > 0 else MOST_ROWS
 
 
 def _next_gates(unit: UnitFacts, gates: Mapping[str, float]) -> dict[str, float]:

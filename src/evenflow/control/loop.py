@@ -341,8 +341,9 @@ class ControlLoop:
             return choice
         if view.open_load <= room:
             return None  # all gates can open soon, in one change instead of two
-        gain = config.steadiness if view.is_of_several else config.gain
-        if view.model.value(choice.keep) >= view.model.value(self._history.now) * (1 + gain):
+        value, known = view.model.value(choice.keep), view.model.value(self._history.now)
+        least = config.steadiness * (1 - known) if view.is_of_several else config.gain * known
+        if value - known >= least:
             return choice
         if view.at - since >= 2 * patience:
             choice = self._at_most(view, 2 * patience, view.capacity)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from evenflow.control.demand import gets_nothing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from evenflow.control.correction import Correction
     from evenflow.control.facts import FlowFacts, UnitFacts
@@ -256,8 +256,22 @@ def _spaced(facts: FlowFacts, units: list[UnitModel]) -> list[UnitModel]:
     crowding = sum(made.fixed / made.span for made in running)
     if crowding <= MOST_FIXED:
         return units
-    times, turn = crowding / MOST_FIXED, sum(made.fixed for made in running)
-    return [replace(own, span=_longer_span(unit, facts, own, times, turn)) for unit, own in pairs]
+    times = crowding / MOST_FIXED
+    return [
+        replace(own, span=_longer_span(unit, facts, own, times, turn_of(own, running)))
+        for unit, own in pairs
+    ]
+
+
+def often(other: UnitModel, own: UnitModel) -> float:
+    """Return in how many batches of a unit one of another is met: in all, if it has as many."""
+    return min(1.0, own.span / other.span)
+
+
+def turn_of(own: UnitModel, running: Iterable[UnitModel]) -> float:
+    """Return what is taken without rows, all units together, until a batch is done."""
+    others = (other for other in running if other.id != own.id)
+    return own.fixed + sum(often(other, own) * other.fixed for other in others)
 
 
 def _gates(facts: FlowFacts) -> dict[str, tuple[str, ...]]:
@@ -377,7 +391,7 @@ def _longer_span(
         facts: The look.
         made: Its model.
         times: How many times longer those of all units had to be, to leave time for rows.
-        turn: What a batch of each unit takes without rows, in all.
+        turn: What all units together take without rows until one of its batches is done.
     """
     allowed = _allowed(unit, facts)
     if allowed is None or allowed < LEAST_SPAN * turn:

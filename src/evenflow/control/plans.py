@@ -51,7 +51,7 @@ class Choice:
     fits: bool
     """Whether the load fits with these gates. If not, they are as low as they may be."""
     method: str
-    """What found them: a method of `shed`, `open`, `floors`, or `steady`: narrower than before."""
+    """What found them: a method of `shed`, `open`, `floors` or `narrower`."""
     reason: str | None = None
     """Why it is not the best one, if it is not."""
 
@@ -162,7 +162,8 @@ class Plans:
         least = {name: model.floors().get(name, 0.0) for name in wide}
         if model.load(rates, least) > capacity:
             return None
-        return _within(model, rates, capacity, least, Choice(keep=wide, fits=True, method="steady"))
+        before = Choice(keep=wide, fits=True, method="narrower")
+        return _within(model, rates, capacity, least, before)
 
     def prepare(self, model: FlowModel, rates: Mapping[str, float], capacity: float) -> None:
         """Make plans for a surge of all inputs together, if none were made for this shape."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from evenflow.control.kept import Kept
 from evenflow.errors import EvenflowError
 from evenflow.model.costs import Costs, costs_from_json
+from evenflow.schedule.cut import cut
 from evenflow.spark.state.sealed import read_sealed, write_sealed
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _find(run: Run, spec: FlowSpec, state: Path, say: Callable[[str], None]) -> 
     new = tuple(query for query in spec.queries if query.name not in known.queries)
     try:
         found = _added(known, _calibrated(run, replace(spec, queries=new), say), hashes)
-        write_sealed(state / FILE, found.as_json())
+        found = _with_rows(found, spec, {query.name for query in new})
     except (EvenflowError, OSError) as exc:
         say(f"costs are guessed, they could not be measured: {exc}")
         return kept or Costs()
@@ -125,6 +126,10 @@ def _find(run: Run, spec: FlowSpec, state: Path, say: Callable[[str], None]) -> 
         if not run.stop_asked.is_set():
             raise
         return kept or Costs()  # nothing will run with them
+    try:
+        write_sealed(state / FILE, found.as_json())
+    except OSError as exc:
+        say(f"costs will be measured again, they could not be kept: {exc}")
     return found
 
 
@@ -139,6 +144,23 @@ def _added(known: Costs, new: Costs, hashes: Mapping[str, str]) -> Costs:
         measured_at=known.measured_at if known.queries else new.measured_at,
         hashes=hashes,
     )
+
+
+def _with_rows(costs: Costs, spec: FlowSpec, new: set[str]) -> Costs:
+    """Return costs of which new queries share the rows of families that were there before.
+
+    They were measured without the others: the row is in what they cost alone.
+    """
+    queries = dict(costs.queries)
+    for unit in cut(spec.queries):
+        for family in unit.families:
+            names = {member.query for member in family.members} & queries.keys()
+            row = max((queries[name].row for name in names - new), default=0.0)
+            for name in names & new:
+                each = queries[name]
+                shared = max(each.row, min(row, each.row + each.own))
+                queries[name] = replace(each, row=shared, own=each.row + each.own - shared)
+    return replace(costs, queries=queries)
 
 
 def _calibrated(run: Run, spec: FlowSpec, say: Callable[[str], None]) -> Costs:

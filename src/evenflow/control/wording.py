@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from evenflow.control.view import View
 
 MOST_NAMED = 6
+_NOT_BEST = ("narrower",)
+"""What finds gates that fit, but perhaps not the best."""
 
 
 def why_drops(view: View, choice: Choice) -> str:
@@ -23,7 +25,8 @@ def why_drops(view: View, choice: Choice) -> str:
         return f"{told}: not even the floors fit, so queries that cost something are at theirs"
     dropped = {name: kept for name, kept in choice.keep.items() if kept < 1.0}
     order = sorted(dropped, key=lambda name: (dropped[name], name))
-    return f"{told}: {_kept(dropped, order)}, which costs the least value"
+    best = ", which costs the least value" if choice.method not in _NOT_BEST else ""
+    return f"{told}: {_kept(dropped, order)}{best}"
 
 
 def why_floors(view: View, choice: Choice) -> str:

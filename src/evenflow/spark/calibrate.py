@@ -90,7 +90,12 @@ class Timing:
 
     @property
     def error(self) -> float:
-        """How far most rounds are above the least, and how wrong they may be besides."""
+        """How far most rounds are above the least, and how wrong they may be besides.
+
+        One alone says nothing of that: it may be wrong by half.
+        """
+        if len(self.rounds) == 1:
+            return abs(self.least) / 2 + self.unsure
         return statistics.median(self.rounds) - self.least + self.unsure
 
 

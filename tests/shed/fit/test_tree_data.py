@@ -11,7 +11,8 @@ import pytest
 from tests.shed.networks import figure_1, figure_7
 
 from evenflow.errors import NetworkError
-from evenflow.shed.fit import tree
+from evenflow.shed.fit import tree, tree_data
+from evenflow.shed.fit.central import c_fit
 from evenflow.shed.fit.coarseness import Trial
 from evenflow.shed.fit.fit_method import FitMethodIndex
 from evenflow.shed.fit.tree_data import _loss, _packed, _unpacked
@@ -61,7 +62,20 @@ def test_what_is_read_is_what_was_made(
     assert json.dumps(again.data()) == text
 
 
-def test_tables_that_had_to_be_coarser_are_read_as_they_are() -> None:
+def test_tables_that_had_to_be_coarser_are_read_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(c_fit.__kwdefaults__ or {}, "most_entries", 30)
+    monkeypatch.setattr(tree_data, "MOST_ENTRIES", 30)
+    index = made(NETWORKS["figure 1"], "c-fit", 0.01)
+    again = index_from_data(json.loads(json.dumps(index.data())))
+    (one,), (other,) = trees(index), trees(again)
+    assert not one.trials[0].fits
+    assert one.terms == other.terms
+    assert index.report() == again.report()
+
+
+def test_trials_of_no_search_are_told() -> None:
     trials = (Trial(loss=0.1, fits=False), Trial(loss=0.1 * 1.5, fits=True))
     with pytest.raises(ValueError, match="no search"):
         _loss(0.1, trials[:1])

@@ -177,7 +177,10 @@ def _chosen(plan: SheddingPlan) -> str:
     if plan.plan is not None:
         return f"plan {plan.plan}"
     needed = any(kept < 1 for kept in plan.keep.values())
-    return "a plan that was made now: no basis that is kept serves" if needed else "no plan needed"
+    if not needed:
+        return "no plan needed"
+    made = plan.method == "exact"
+    return "a plan that was made now: no basis that is kept serves" if made else "no entry needed"
 
 
 def _rounded(value: Any) -> Any:

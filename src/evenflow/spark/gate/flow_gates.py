@@ -68,4 +68,6 @@ class FlowGates:
         for unit in units:
             # Without room on the disk it is lost, as in a crash.
             with suppress(OSError):
-                self.history(unit).begin(first_unplanned(self._directory.unit(unit).checkpoint))
+                self.history(unit).keep_asked(
+                    first_unplanned(self._directory.unit(unit).checkpoint)
+                )

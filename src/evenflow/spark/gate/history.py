@@ -96,6 +96,16 @@ class ControlHistory:
                 self._asked = None
             return self._of(batch)
 
+    def keep_asked(self, unplanned: int) -> None:
+        """Have what was asked for hold as soon as it can: nobody will run a batch here any more.
+
+        Args:
+            unplanned: The first batch that has not been planned. It may have a row, which stays.
+        """
+        with self._lock:
+            batch = max(unplanned, self._rows[-1].batch + 1)
+        self.begin(batch)
+
     def of(self, batch: int) -> GateRow:
         """Return the row that holds in a batch."""
         with self._lock:

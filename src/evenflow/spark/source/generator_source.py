@@ -10,7 +10,9 @@ import itertools
 import json
 import os
 import sys
+import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +35,13 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 FORMAT = "evenflow_generator"
+SET_BY_SPARK = {
+    "SPARK_LOCAL_DIRS": tempfile.gettempdir(),
+    "SPARK_AUTH_SOCKET_TIMEOUT": "15",
+    "SPARK_BUFFER_SIZE": "65536",
+    "SPARK_PYTHON_RUNTIME": "PYTHON_WORKER",
+}
+"""What Spark puts into the environment of a source written in Python when a stream starts."""
 _WITHOUT_END = 2**62
 _COUNTED = 100_000_000
 """Tuples that wait are counted up to this."""
@@ -42,7 +51,26 @@ def register(session: SparkSession) -> None:
     """Make the format known to a session."""
     for module in (generators, sys.modules[__name__]):
         pyspark.cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    session.dataSource.register(GeneratorSource)
+    with _known_to_spark(session.sparkContext.environment):
+        session.dataSource.register(GeneratorSource)
+
+
+@contextmanager
+def _known_to_spark(environment: dict[str, str]) -> Iterator[None]:
+    """Have a format be registered with all that Spark adds to its environment later.
+
+    All streams of a format share one map, and each adds these when it starts, without a lock
+    (PythonStreamingSourceRunner of 4.2). Two that start at once can leave a map whose size is not
+    what it holds: no batch of theirs can be run from then on (OptionalDataException). Where the
+    keys are there already, only values change. The values are those that Spark sets anyway.
+    """
+    missing = {name: value for name, value in SET_BY_SPARK.items() if name not in environment}
+    environment.update(missing)
+    try:
+        yield
+    finally:
+        for name in missing:
+            del environment[name]
 
 
 class GeneratorSource(DataSource):
