@@ -160,9 +160,7 @@ def test_a_query_subscribed_at_run_time_may_read_what_is_handed_in(
     assert measured == []
 
 
-def test_costs_that_cannot_be_kept_stop_no_flow(
-    tmp_path: Path, measured: list[list[str]]
-) -> None:
+def test_costs_that_cannot_be_kept_stop_no_flow(tmp_path: Path, measured: list[list[str]]) -> None:
     flow = generated()
     flow.sql("a", A)
     (tmp_path / FILE).mkdir()  # as it is where it cannot be written
