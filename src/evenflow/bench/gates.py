@@ -45,12 +45,15 @@ class Size:
     warm: int = 4
     """Batches of a run that do not count."""
     measured: int = 8
-    rounds: int = 10
-    """Of one run with gates and one without. The first round warms up."""
+    rounds: int = 16
+    """Of one run with gates and one without."""
+    first: int = 4
+    """How many of them come first and do not count: the JVM has much to compile still, and more
+    with gates than without. One that is alone counts."""
 
 
 FULL = Size()
-QUICK = replace(FULL, warm=3, measured=6, rounds=4)
+QUICK = replace(FULL, warm=3, measured=6, rounds=4, first=1)
 
 
 def run(*, quick: bool, on_step: Callable[[str], None], only: Only | None = None) -> dict[str, Any]:
@@ -98,7 +101,7 @@ def measure(session: SparkSession, workload: str, queries: int, size: Size) -> d
             for side in order:
                 of_run = _batches(session, spec, folder / f"{side}-{number}", size, side)
                 taken[side].append(statistics.median(of_run))
-        counted = slice(1 if size.rounds > 1 else 0, None)
+        counted = slice(min(size.first, size.rounds - 1), None)
         gated, bare = taken[_WITH][counted], taken[_WITHOUT][counted]
         added = sorted(one / other - 1 for one, other in zip(gated, bare, strict=True))
         return {
