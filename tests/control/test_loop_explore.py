@@ -45,7 +45,8 @@ class World:
     now: float = 1000.0
     gates: float = 1.0
     asked: tuple[SetGates, ...] = ()
-    changes: tuple[float, ...] = ()
+    changes: tuple[tuple[int, float], ...] = ()
+    """Number and time of those that were asked for, and not refused as far as the loop knows."""
     looks: int = 0
     batches: tuple[Batch, ...] = field(default=())
 
@@ -76,7 +77,7 @@ def facts_of(world: World, load: str) -> FlowFacts:
 def check(world: World) -> World:
     world.loop.check_invariants()
     assert world.gates >= QUERY.floor
-    recent = [at for at in world.changes if world.now - at < 60]
+    recent = [at for _, at in world.changes if world.now - at < 60]
     assert len(recent) <= CONFIG.most_changes, "too many changes in a minute"
     return world
 
@@ -98,9 +99,8 @@ def look(world: World, load: str, *, complete: bool = True) -> World:
     asked = asked_of(effects)
     if before.pending is not None and before.pending == loop.snapshot().pending:
         assert not asked, "a second change was asked for before the first was settled"
-    return check(
-        replace(later, asked=world.asked + asked, changes=world.changes + (later.now,) * len(asked))
-    )
+    made = tuple((effect.number, later.now) for effect in asked)
+    return check(replace(later, asked=world.asked + asked, changes=world.changes + made))
 
 
 def perform(world: World, number: int, *, error: str | None, lost: bool) -> World:
@@ -108,10 +108,14 @@ def perform(world: World, number: int, *, error: str | None, lost: bool) -> Worl
     (effect,) = [each for each in world.asked if each.number == number]
     left = tuple(each for each in world.asked if each.number != number)
     gates = world.gates if error is not None else effect.keep.get("q", 1.0)
+    changes = world.changes
+    if error is not None and loop.snapshot().pending == number:
+        changes = tuple(change for change in changes if change[0] != number)
     if not lost:
         assert asked_of(loop.applied(number, world.now + 0.1, error)) == ()
         assert loop.applied(number, world.now + 0.1, error) == [], "a second answer did something"
-    return check(replace(world, loop=loop, asked=left, gates=gates, now=world.now + 0.1))
+    later = replace(world, loop=loop, asked=left, gates=gates, now=world.now + 0.1)
+    return check(replace(later, changes=changes))
 
 
 def steps(world: World) -> Iterator[tuple[str, Step[World]]]:
