@@ -26,6 +26,7 @@ class SurveyNotice:
     """Of the child. Who knows the child by others waits: an operator has moved between them, and
     one of the two has not heard of it yet."""
     survey: Survey
+    """It may be as before: something below has changed that does not show in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,8 @@ class TableNotice:
     under: int
     """Version of the notice of these terms. Roots that follow one another may give a number twice;
     a parent does not."""
+    after: int
+    """Version of the survey notice that tells of what it was made from."""
     base: int
     """Version that `change` is for; 0 for a table without entries, so that it is sent whole."""
     change: Change | None

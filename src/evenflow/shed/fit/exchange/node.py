@@ -25,6 +25,9 @@ Drive it like this::
 #
 # When a node's part changes, its survey and table do. The table goes up at once, as a change,
 # under the terms that hold; if the root finds that these are no longer right, new ones come down.
+# The survey goes up even if it is as before, and a table names the survey that it goes with: the
+# root must know which tables are those of what is now, because a search that has found some too
+# large begins anew with every change.
 #
 # An operator that moves changes two nodes, which hear of it at different times. Whatever is said
 # along a link names the dimensions of the child: until both ends know it by the same ones, what is
@@ -34,7 +37,6 @@ Drive it like this::
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -42,10 +44,10 @@ import numpy as np
 from evenflow.errors import InternalError
 from evenflow.shed.fit.exchange.change import Change, change_of
 from evenflow.shed.fit.exchange.entries import Entries, entries_of
+from evenflow.shed.fit.exchange.held import FitNodeSnapshot, HeldTable, MadeFrom
 from evenflow.shed.fit.exchange.messages import (
     KINDS,
     Message,
-    Notice,
     Number,
     Receipt,
     Send,
@@ -67,7 +69,6 @@ from evenflow.shed.fit.survey import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from evenflow.shed.fit.coarseness import Trial
     from evenflow.shed.fit.exchange.config import FitNodeConfig
     from evenflow.shed.fit.part import Part
     from evenflow.shed.fit.table import Table
@@ -76,43 +77,6 @@ _MOST_BETWEEN = 2
 """Notices before the newest whose tables are remembered, should the parent have come to them."""
 
 N = TypeVar("N", SurveyNotice, TermsNotice)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldTable:
-    """What a parent has of a child's table."""
-
-    version: int
-    dimensions: tuple[str, ...]
-    number: Number
-    under: int
-    """Version of the terms notice, of this parent, under which it was made."""
-    entries: Entries | None
-    """None: it would be too large."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FitNodeSnapshot:
-    """Everything that decides future behaviour, except time. Hashable."""
-
-    survey: Survey | None
-    search: Search
-    terms: Terms | None
-    table: Entries | None
-    too_large: bool
-    below: tuple[object, ...]
-    above: tuple[object, ...]
-    waiting: tuple[Notice, ...]
-    acknowledged: HeldTable | None
-    posted: tuple[HeldTable, ...]
-    made_from: tuple[object, ...] | None
-    sent_terms: tuple[object, ...]
-    versions: tuple[tuple[tuple[str, str], int], ...]
-
-    @property
-    def trials(self) -> tuple[Trial, ...]:
-        """Of a root: whose tables have been seen."""
-        return self.search.trials
 
 
 class FitNode:
@@ -136,6 +100,10 @@ class FitNode:
         part."""
         self._survey: Survey | None = None
         """As it was told last."""
+        self._revision = 0
+        """Grows with every change of the part, and of what children say of theirs."""
+        self._told_revision: int | None = None
+        """The one of which the survey was told, or of a root was last heeded."""
         self._search = Search()
         """Of a root."""
         self._issued: Terms | None = None
@@ -144,12 +112,11 @@ class FitNode:
         """By child."""
         self._table: Table | None = None
         """Made from exactly what `_made_from` names. None if that is None or it is too large."""
-        self._made_from: tuple[object, ...] | None = None
+        self._made_from: MadeFrom | None = None
         self._acknowledged: HeldTable | None = None
         """What the parent has for certain."""
         self._posted: tuple[HeldTable, ...] = ()
         """What the parent may have by now: as of the last notices, the newest of which waits."""
-        self._changes = 0
         self.entries_sent = 0
         """Entries in table notices, those sent again not counted: the cost of figure 15."""
 
@@ -197,6 +164,7 @@ class FitNode:
             acknowledged=self._acknowledged,
             posted=self._posted,
             made_from=self._made_from,
+            revisions=(self._revision, self._told_revision),
             sent_terms=tuple(sorted(self._sent_terms.items())),
             versions=tuple(sorted(self._versions.items())),
         )
@@ -206,6 +174,8 @@ class FitNode:
         terms, children = self.terms, {link.child for link in self.part.links}
         assert self._table is None or self._made_from is not None
         assert self._made_from is None or terms is not None
+        assert self._made_from is None or self._made_from.revision <= self._revision
+        assert self._told_revision is None or self._told_revision <= self._revision
         assert terms is None or self._table is None or len(self._table) <= terms.most_entries
         assert self._sent_terms.keys() <= children
         waiting = [notice for _, notice in self._outbox.items()]
@@ -235,7 +205,7 @@ class FitNode:
         before, self.part = self.part, part
         if part.node != before.node:
             raise InternalError(f"node {part.node} is not {before.node}")
-        self._changes += 1
+        self._revision += 1
         self._table = self._made_from = None
         if part.parent != before.parent:
             self._acknowledged, self._posted = None, ()
@@ -259,7 +229,9 @@ class FitNode:
         if isinstance(message, Receipt):
             return self._receive_receipt(message, now)
         if isinstance(message, SurveyNotice):
+            before = self._surveys.get(message.sender)
             held = _newer(self._surveys, message)
+            self._revision += self._surveys[message.sender] is not before
         elif isinstance(message, TermsNotice):
             held = _newer(self._told, message)
         else:
@@ -297,6 +269,7 @@ class FitNode:
             dimensions=notice.dimensions,
             number=notice.number,
             under=notice.under,
+            after=notice.after,
             entries=entries,
         )
         return notice.version
@@ -350,18 +323,20 @@ class FitNode:
             self._issued = terms_of_root(search.basis, most, search.loss, limit)
 
     def _tell_survey(self, now: float) -> list[Send]:
+        if self._told_revision == self._revision:
+            return []
         below = {}
         for link in self.part.links:
             told = self._surveys.get(link.child)
             if told is None or told.dimensions != link.dimensions:
                 return []
             below[link.child] = told.survey
-        survey = survey_of(self.part, below)
-        if survey == self._survey:
-            return []
-        self._survey = survey
+        self._survey = survey = survey_of(self.part, below)
+        self._told_revision = self._revision
         if self.part.parent is None:
-            if not self._search.stands_for(survey, self._config.tolerance):
+            exact = self._config.tolerance == 0.0
+            holds = self._search.stands_for(survey, self._config.tolerance)
+            if not holds or (exact and self._search.has_failed):
                 seen = max((told.number[0] for told in self._told.values()), default=0)
                 self._go_on_with(self._search.begun(survey, self._config.epsilon, seen=seen))
             return []
@@ -422,7 +397,12 @@ class FitNode:
         sent = [self._versions[link.child, "terms"] for link in links]
         if any(each.under != version for each, version in zip(held, sent, strict=True)):
             return False
-        made_from = (number, version, self._changes, *(each.version for each in held))
+        told = [self._surveys[link.child].version for link in links if link.child in self._surveys]
+        if [each.after for each in held] != told or self._told_revision != self._revision:
+            return False
+        after = self._versions.get((self.part.parent or "", "survey"), 0)
+        tables_held = tuple(each.version for each in held)
+        made_from = MadeFrom(number, version, after, self._revision, tables_held)
         if made_from == self._made_from:
             return False
         self._made_from = made_from
@@ -437,12 +417,13 @@ class FitNode:
 
     def _post_table(self, now: float) -> list[Send]:
         parent = self.part.parent
+        made = self._made_from
         assert parent is not None
+        assert made is not None
         base, change, view = 0, None, None
-        number, _, under = self._held_terms()
         if self._table is not None:
             after = entries_of(self._table)
-            base, change = self._change_to(after, number)
+            base, change = self._change_to(after, made.number)
             before = self._acknowledged.entries if self._acknowledged else None
             view = after if base == 0 or before is None else change.applied(before)
             self.entries_sent += len(change.sent)
@@ -451,16 +432,18 @@ class FitNode:
             receiver=parent,
             version=self._next_version(parent, "table"),
             dimensions=self.part.dimensions,
-            number=number,
-            under=under,
+            number=made.number,
+            under=made.under,
+            after=made.after,
             base=base,
             change=change,
         )
         posted = HeldTable(
             version=notice.version,
             dimensions=notice.dimensions,
-            number=number,
-            under=under,
+            number=made.number,
+            under=made.under,
+            after=made.after,
             entries=view,
         )
         self._posted = (*self._posted[-_MOST_BETWEEN:], posted)

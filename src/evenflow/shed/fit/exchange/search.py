@@ -43,6 +43,11 @@ class Search:
             loss=next_trial(epsilon, ()),
         )
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether terms are coarser because some tables, of what was then, did not fit."""
+        return not all(trial.fits for trial in self.trials)
+
     def stands_for(self, survey: Survey, tolerance: float) -> bool:
         """Whether the terms that were found will do for a survey."""
         if self.basis is None or self.basis == survey:
