@@ -46,7 +46,12 @@ def survey_of_b(nodes: dict[str, FitNode]) -> SurveyNotice:
     part, survey = nodes["B"].part, nodes["B"].survey
     assert survey is not None
     return SurveyNotice(
-        sender="B", receiver="A", version=1, dimensions=part.dimensions, survey=survey
+        sender="B",
+        receiver="A",
+        version=1,
+        dimensions=part.dimensions,
+        survey=survey,
+        changes=(("B", 0),),
     )
 
 

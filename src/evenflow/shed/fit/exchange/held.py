@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from evenflow.shed.fit.coarseness import Trial
     from evenflow.shed.fit.exchange.entries import Entries
-    from evenflow.shed.fit.exchange.messages import Notice, Number
+    from evenflow.shed.fit.exchange.messages import Changes, Notice, Number
     from evenflow.shed.fit.exchange.search import Search
     from evenflow.shed.fit.survey import Survey, Terms
 
@@ -37,7 +37,7 @@ class MadeFrom:
     """Version of the terms notice; 0 for those of a root."""
     after: int
     """Version of the survey notice that it goes with; 0 of a root."""
-    revision: int
+    changes: Changes
     below: tuple[int, ...]
     """Versions of the children's tables."""
 
@@ -57,7 +57,7 @@ class FitNodeSnapshot:
     acknowledged: HeldTable | None
     posted: tuple[HeldTable, ...]
     made_from: MadeFrom | None
-    revisions: tuple[int, int | None]
+    changes: tuple[int, Changes, bool]
     sent_terms: tuple[object, ...]
     versions: tuple[tuple[tuple[str, str], int], ...]
 

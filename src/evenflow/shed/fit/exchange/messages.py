@@ -13,6 +13,11 @@ Number = tuple[int, int]
 """Of terms: which search of the root for terms, and which trial of it. All nodes of a tree use the
 number of the root; of one root a later one is larger."""
 
+Changes = tuple[tuple[str, int], ...]
+"""How often the part of each node of a subtree has changed, by node. Not all of it shows in a
+survey. Two that take each other for a child, because one has not heard of a change yet, come to an
+end with it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyNotice:
@@ -26,7 +31,7 @@ class SurveyNotice:
     """Of the child. Who knows the child by others waits: an operator has moved between them, and
     one of the two has not heard of it yet."""
     survey: Survey
-    """It may be as before: something below has changed that does not show in it."""
+    changes: Changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

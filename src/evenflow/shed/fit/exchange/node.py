@@ -47,6 +47,7 @@ from evenflow.shed.fit.exchange.entries import Entries, entries_of
 from evenflow.shed.fit.exchange.held import FitNodeSnapshot, HeldTable, MadeFrom
 from evenflow.shed.fit.exchange.messages import (
     KINDS,
+    Changes,
     Message,
     Number,
     Receipt,
@@ -100,10 +101,12 @@ class FitNode:
         part."""
         self._survey: Survey | None = None
         """As it was told last."""
-        self._revision = 0
-        """Grows with every change of the part, and of what children say of theirs."""
-        self._told_revision: int | None = None
-        """The one of which the survey was told, or of a root was last heeded."""
+        self._changed = 0
+        """How often the part has."""
+        self._changes: Changes = ()
+        """Those of the subtree, as they were told last."""
+        self._is_told = False
+        """Whether these are as of now; of a root, whether it heeds them."""
         self._search = Search()
         """Of a root."""
         self._issued: Terms | None = None
@@ -164,7 +167,7 @@ class FitNode:
             acknowledged=self._acknowledged,
             posted=self._posted,
             made_from=self._made_from,
-            revisions=(self._revision, self._told_revision),
+            changes=(self._changed, self._changes, self._is_told),
             sent_terms=tuple(sorted(self._sent_terms.items())),
             versions=tuple(sorted(self._versions.items())),
         )
@@ -174,8 +177,8 @@ class FitNode:
         terms, children = self.terms, {link.child for link in self.part.links}
         assert self._table is None or self._made_from is not None
         assert self._made_from is None or terms is not None
-        assert self._made_from is None or self._made_from.revision <= self._revision
-        assert self._told_revision is None or self._told_revision <= self._revision
+        assert not self._is_told or self._survey is not None
+        assert dict(self._changes).get(self.part.node, 0) <= self._changed
         assert terms is None or self._table is None or len(self._table) <= terms.most_entries
         assert self._sent_terms.keys() <= children
         waiting = [notice for _, notice in self._outbox.items()]
@@ -205,7 +208,7 @@ class FitNode:
         before, self.part = self.part, part
         if part.node != before.node:
             raise InternalError(f"node {part.node} is not {before.node}")
-        self._revision += 1
+        self._changed += 1
         self._table = self._made_from = None
         if part.parent != before.parent:
             self._acknowledged, self._posted = None, ()
@@ -229,9 +232,7 @@ class FitNode:
         if isinstance(message, Receipt):
             return self._receive_receipt(message, now)
         if isinstance(message, SurveyNotice):
-            before = self._surveys.get(message.sender)
             held = _newer(self._surveys, message)
-            self._revision += self._surveys[message.sender] is not before
         elif isinstance(message, TermsNotice):
             held = _newer(self._told, message)
         else:
@@ -323,16 +324,21 @@ class FitNode:
             self._issued = terms_of_root(search.basis, most, search.loss, limit)
 
     def _tell_survey(self, now: float) -> list[Send]:
-        if self._told_revision == self._revision:
-            return []
+        self._is_told = False
         below = {}
+        counts = {self.part.node: self._changed}
         for link in self.part.links:
             told = self._surveys.get(link.child)
             if told is None or told.dimensions != link.dimensions:
                 return []
             below[link.child] = told.survey
-        self._survey = survey = survey_of(self.part, below)
-        self._told_revision = self._revision
+            for name, count in told.changes:
+                counts[name] = max(count, counts.get(name, 0))
+        self._is_told = True
+        survey, changes = survey_of(self.part, below), tuple(sorted(counts.items()))
+        if (survey, changes) == (self._survey, self._changes):
+            return []
+        self._survey, self._changes = survey, changes
         if self.part.parent is None:
             exact = self._config.tolerance == 0.0
             holds = self._search.stands_for(survey, self._config.tolerance)
@@ -346,6 +352,7 @@ class FitNode:
             version=self._next_version(self.part.parent, "survey"),
             dimensions=self.part.dimensions,
             survey=survey,
+            changes=changes,
         )
         return [self._outbox.put(notice, now)]
 
@@ -398,11 +405,11 @@ class FitNode:
         if any(each.under != version for each, version in zip(held, sent, strict=True)):
             return False
         told = [self._surveys[link.child].version for link in links if link.child in self._surveys]
-        if [each.after for each in held] != told or self._told_revision != self._revision:
+        if [each.after for each in held] != told or not self._is_told:
             return False
         after = self._versions.get((self.part.parent or "", "survey"), 0)
         tables_held = tuple(each.version for each in held)
-        made_from = MadeFrom(number, version, after, self._revision, tables_held)
+        made_from = MadeFrom(number, version, after, self._changes, tables_held)
         if made_from == self._made_from:
             return False
         self._made_from = made_from
