@@ -31,6 +31,8 @@ class SlotInputs:
         self._unit = unit
         self._resolve = resolve
         self._entries = entries
+        self._made: set[tuple[object, ...]] = set()
+        """What tells the aggregates apart that were made: function, arguments, who asks."""
 
     def aggregate(self, slot: Slot) -> SparkColumn:
         """Return the aggregate of a slot over the rows of a group."""
@@ -57,7 +59,7 @@ class SlotInputs:
         at = F.col(AT)
         if not any(uses) and slot == self._unit.slots[0]:
             # The ledger is counted here, also where all queries are paused.
-            return F.lit(1)
+            return self._apart(slot, (None, ()), F.lit(1))
         if not any(uses):
             # A spare slot. Different for each, or Spark would merge equal aggregates into one.
             nothing = self._typed(slot, F.lit(0))
@@ -72,7 +74,22 @@ class SlotInputs:
         for index in range(1, len(inputs)):
             value = F.when(look_up(which, at) == index, inputs[index]).otherwise(value)
         condition = self._slot_condition(slot, uses)
-        return value if condition is None else F.when(condition, value)
+        value = value if condition is None else F.when(condition, value)
+        asked = tuple(_mask(e, use) for e, use in zip(self._entries, uses, strict=True))
+        distinct = set(asked) - {ALL_BITS}
+        who = asked if len(distinct) > 1 else tuple(distinct)
+        return self._apart(slot, (*arguments, *(which if len(inputs) > 1 else ()), who), value)
+
+    def _apart(self, slot: Slot, told: tuple[object, ...], value: SparkColumn) -> SparkColumn:
+        """Return the same, but never what Spark would merge with another slot's aggregate.
+
+        Members that leave, or are paused, can leave two slots with the same argument.
+        """
+        made = (slot.function, *told)
+        if made in self._made:
+            return F.when(F.col(AT) > F.lit(-1 - slot.index), value)
+        self._made.add(made)
+        return value
 
     def _typed(self, slot: Slot, value: SparkColumn) -> SparkColumn:
         return value.cast(to_spark(slot.type))
