@@ -73,12 +73,11 @@ class SlotInputs:
         which = [None if u is None else arguments.index(u.argument) for u in uses]
         for index in range(1, len(inputs)):
             value = F.when(look_up(which, at) == index, inputs[index]).otherwise(value)
-        condition = self._slot_condition(slot, uses)
+        masks = self._masks(uses)
+        condition = self._slot_condition(slot, uses, masks)
         value = value if condition is None else F.when(condition, value)
-        asked = tuple(_mask(e, use) for e, use in zip(self._entries, uses, strict=True))
-        distinct = set(asked) - {ALL_BITS}
-        who = asked if len(distinct) > 1 else tuple(distinct)
-        return self._apart(slot, (*arguments, *(which if len(inputs) > 1 else ()), who), value)
+        positions = which if len(inputs) > 1 else ()
+        return self._apart(slot, (*arguments, *positions, masks), value)
 
     def _apart(self, slot: Slot, told: tuple[object, ...], value: SparkColumn) -> SparkColumn:
         """Return the same, but never what Spark would merge with another slot's aggregate.
@@ -102,7 +101,16 @@ class SlotInputs:
             return _never_folded(F.when(value.isNotNull(), F.lit(1)), slot)
         return to_slot(value, argument.type, slot.type)
 
-    def _slot_condition(self, slot: Slot, uses: Sequence[SlotUse | None]) -> SparkColumn | None:
+    def _masks(self, uses: Sequence[SlotUse | None]) -> tuple[int, ...]:
+        """Return the bits of which rows need one, by position; one mask for all, or none."""
+        masks = tuple(_mask(e, use) for e, use in zip(self._entries, uses, strict=True))
+        distinct = set(masks) - {ALL_BITS}
+        # Rows of other masks have all bits, or only such as no slot of theirs asks for.
+        return masks if len(distinct) > 1 else tuple(distinct)
+
+    def _slot_condition(
+        self, slot: Slot, uses: Sequence[SlotUse | None], masks: tuple[int, ...]
+    ) -> SparkColumn | None:
         """Return when a row feeds the slot; None if every row may.
 
         A slot that a row's family does not use is never read in its groups: what a row puts there
@@ -113,12 +121,8 @@ class SlotInputs:
         users = [use is not None for use in uses]
         if slot.function in _DEAR and not all(users):
             conditions.append(look_up(users, F.col(AT)))
-        masks = [_mask(e, use) for e, use in zip(self._entries, uses, strict=True)]
-        distinct = set(masks) - {ALL_BITS}
-        if distinct:
-            # Rows of other masks have all bits, or only such as no slot of theirs asks for.
-            equal = masks if len(distinct) > 1 else [distinct.pop()]
-            conditions.append(F.col(VALUE).bitwiseAND(look_up(equal, F.col(AT), LONG)) != 0)
+        if masks:
+            conditions.append(F.col(VALUE).bitwiseAND(look_up(masks, F.col(AT), LONG)) != 0)
         return reduce(lambda a, b: a & b, conditions) if conditions else None
 
 

@@ -51,7 +51,7 @@ def survey_of_b(nodes: dict[str, FitNode]) -> SurveyNotice:
         version=1,
         dimensions=part.dimensions,
         survey=survey,
-        changes=(("B", 0),),
+        revisions=(("B", 0),),
     )
 
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from evenflow.shed.fit.coarseness import Trial
     from evenflow.shed.fit.exchange.entries import Entries
-    from evenflow.shed.fit.exchange.messages import Changes, Notice, Number
+    from evenflow.shed.fit.exchange.messages import Notice, Number, Revisions, SurveyNotice
     from evenflow.shed.fit.exchange.search import Search
     from evenflow.shed.fit.survey import Survey, Terms
 
@@ -37,7 +39,6 @@ class MadeFrom:
     """Version of the terms notice; 0 for those of a root."""
     after: int
     """Version of the survey notice that it goes with; 0 of a root."""
-    changes: Changes
     below: tuple[int, ...]
     """Versions of the children's tables."""
 
@@ -57,7 +58,8 @@ class FitNodeSnapshot:
     acknowledged: HeldTable | None
     posted: tuple[HeldTable, ...]
     made_from: MadeFrom | None
-    changes: tuple[int, Changes, bool]
+    revision: int
+    revisions: Revisions
     sent_terms: tuple[object, ...]
     versions: tuple[tuple[tuple[str, str], int], ...]
 
@@ -65,3 +67,12 @@ class FitNodeSnapshot:
     def trials(self) -> tuple[Trial, ...]:
         """Of a root: whose tables have been seen."""
         return self.search.trials
+
+
+def revisions_of(node: str, revision: int, below: Iterable[SurveyNotice]) -> Revisions:
+    """Return the revisions of a subtree, given that of its root and what the children have told."""
+    found = {node: revision}
+    for notice in below:
+        for name, each in notice.revisions:
+            found[name] = max(each, found.get(name, 0))
+    return tuple(sorted(found.items()))

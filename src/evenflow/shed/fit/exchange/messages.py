@@ -13,7 +13,7 @@ Number = tuple[int, int]
 """Of terms: which search of the root for terms, and which trial of it. All nodes of a tree use the
 number of the root; of one root a later one is larger."""
 
-Changes = tuple[tuple[str, int], ...]
+Revisions = tuple[tuple[str, int], ...]
 """How often the part of each node of a subtree has changed, by node. Not all of it shows in a
 survey. Two that take each other for a child, because one has not heard of a change yet, come to an
 end with it."""
@@ -31,7 +31,7 @@ class SurveyNotice:
     """Of the child. Who knows the child by others waits: an operator has moved between them, and
     one of the two has not heard of it yet."""
     survey: Survey
-    changes: Changes
+    revisions: Revisions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

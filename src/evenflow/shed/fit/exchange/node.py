@@ -44,13 +44,13 @@ import numpy as np
 from evenflow.errors import InternalError
 from evenflow.shed.fit.exchange.change import Change, change_of
 from evenflow.shed.fit.exchange.entries import Entries, entries_of
-from evenflow.shed.fit.exchange.held import FitNodeSnapshot, HeldTable, MadeFrom
+from evenflow.shed.fit.exchange.held import FitNodeSnapshot, HeldTable, MadeFrom, revisions_of
 from evenflow.shed.fit.exchange.messages import (
     KINDS,
-    Changes,
     Message,
     Number,
     Receipt,
+    Revisions,
     Send,
     SurveyNotice,
     TableNotice,
@@ -101,12 +101,10 @@ class FitNode:
         part."""
         self._survey: Survey | None = None
         """As it was told last."""
-        self._changed = 0
-        """How often the part has."""
-        self._changes: Changes = ()
+        self._revision = 0
+        """How often the part has changed."""
+        self._revisions: Revisions = ()
         """Those of the subtree, as they were told last."""
-        self._is_told = False
-        """Whether these are as of now; of a root, whether it heeds them."""
         self._search = Search()
         """Of a root."""
         self._issued: Terms | None = None
@@ -167,7 +165,8 @@ class FitNode:
             acknowledged=self._acknowledged,
             posted=self._posted,
             made_from=self._made_from,
-            changes=(self._changed, self._changes, self._is_told),
+            revision=self._revision,
+            revisions=self._revisions,
             sent_terms=tuple(sorted(self._sent_terms.items())),
             versions=tuple(sorted(self._versions.items())),
         )
@@ -177,8 +176,7 @@ class FitNode:
         terms, children = self.terms, {link.child for link in self.part.links}
         assert self._table is None or self._made_from is not None
         assert self._made_from is None or terms is not None
-        assert not self._is_told or self._survey is not None
-        assert dict(self._changes).get(self.part.node, 0) <= self._changed
+        assert dict(self._revisions).get(self.part.node, 0) <= self._revision
         assert terms is None or self._table is None or len(self._table) <= terms.most_entries
         assert self._sent_terms.keys() <= children
         waiting = [notice for _, notice in self._outbox.items()]
@@ -208,7 +206,7 @@ class FitNode:
         before, self.part = self.part, part
         if part.node != before.node:
             raise InternalError(f"node {part.node} is not {before.node}")
-        self._changed += 1
+        self._revision += 1
         self._table = self._made_from = None
         if part.parent != before.parent:
             self._acknowledged, self._posted = None, ()
@@ -324,21 +322,14 @@ class FitNode:
             self._issued = terms_of_root(search.basis, most, search.loss, limit)
 
     def _tell_survey(self, now: float) -> list[Send]:
-        self._is_told = False
-        below = {}
-        counts = {self.part.node: self._changed}
-        for link in self.part.links:
-            told = self._surveys.get(link.child)
-            if told is None or told.dimensions != link.dimensions:
-                return []
-            below[link.child] = told.survey
-            for name, count in told.changes:
-                counts[name] = max(count, counts.get(name, 0))
-        self._is_told = True
-        survey, changes = survey_of(self.part, below), tuple(sorted(counts.items()))
-        if (survey, changes) == (self._survey, self._changes):
+        notices = self._surveys_below()
+        if notices is None:
             return []
-        self._survey, self._changes = survey, changes
+        survey = survey_of(self.part, {child: each.survey for child, each in notices.items()})
+        revisions = revisions_of(self.part.node, self._revision, notices.values())
+        if (survey, revisions) == (self._survey, self._revisions):
+            return []
+        self._survey, self._revisions = survey, revisions
         if self.part.parent is None:
             exact = self._config.tolerance == 0.0
             holds = self._search.stands_for(survey, self._config.tolerance)
@@ -352,9 +343,19 @@ class FitNode:
             version=self._next_version(self.part.parent, "survey"),
             dimensions=self.part.dimensions,
             survey=survey,
-            changes=changes,
+            revisions=revisions,
         )
         return [self._outbox.put(notice, now)]
+
+    def _surveys_below(self) -> dict[str, SurveyNotice] | None:
+        """Return what the children have told; None while some know themselves by others."""
+        held = [(link, self._surveys.get(link.child)) for link in self.part.links]
+        fitting = {
+            link.child: notice
+            for link, notice in held
+            if notice is not None and notice.dimensions == link.dimensions
+        }
+        return fitting if len(fitting) == len(held) else None
 
     def _judge(self) -> bool:
         """Of the root: look at the table that was made; return whether other terms hold now."""
@@ -404,12 +405,16 @@ class FitNode:
         sent = [self._versions[link.child, "terms"] for link in links]
         if any(each.under != version for each, version in zip(held, sent, strict=True)):
             return False
-        told = [self._surveys[link.child].version for link in links if link.child in self._surveys]
-        if [each.after for each in held] != told or not self._is_told:
+        notices = self._surveys_below()
+        if notices is None:
+            return False
+        if any(
+            each.after != notices[link.child].version
+            for link, each in zip(links, held, strict=True)
+        ):
             return False
         after = self._versions.get((self.part.parent or "", "survey"), 0)
-        tables_held = tuple(each.version for each in held)
-        made_from = MadeFrom(number, version, after, self._changes, tables_held)
+        made_from = MadeFrom(number, version, after, tuple(each.version for each in held))
         if made_from == self._made_from:
             return False
         self._made_from = made_from
